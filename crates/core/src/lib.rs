@@ -1,1 +1,19 @@
-//! (to be written)
+//! The model: sessions, turns, events, and the log that is their truth.
+//!
+//! Knows no wire format, no HTTP, no process, no file and no product. Front ends and drivers meet here;
+//! [`driver`], [`store`] are the doors out.
+
+pub mod driver;
+pub mod error;
+pub mod limit;
+pub mod log;
+pub mod model;
+pub mod session;
+pub mod store;
+pub mod turn;
+
+use std::future::Future;
+use std::pin::Pin;
+
+/// A boxed future, for the traits that are used as `dyn` between crates.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

@@ -1,0 +1,146 @@
+//! The door to agents: one implementation per agent protocol, never per product.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
+
+use crate::BoxFuture;
+use crate::model::{
+    AgentFacts, Answer, AskId, Event, Failure, Frame, Opaque, Principal, Prompt, SessionFacts,
+    Stop, Usage,
+};
+
+/// Opens conversations with one configured agent.
+///
+/// Called by the session actor, once per session and again when its agent was lost.
+pub trait Driver: Send + Sync {
+    fn open(&self, spec: SessionSpec) -> BoxFuture<'_, Result<Opened, Failure>>;
+
+    /// What the agent said about itself, once any process of it was seen.
+    fn facts(&self) -> Option<AgentFacts>;
+
+    /// Ends every process, and resolves when all of them are gone.
+    fn shutdown(&self) -> BoxFuture<'_, ()>;
+}
+
+/// What a session needs of its agent.
+#[derive(Clone, Debug)]
+pub struct SessionSpec {
+    /// A process serves one principal for life.
+    pub principal: Principal,
+    /// Where the agent works. `None` is an empty private folder that the driver makes.
+    pub workspace: Option<PathBuf>,
+    pub model: Option<Arc<str>>,
+    pub mode: Option<Arc<str>>,
+    /// The agent's own id of an earlier session, to be loaded where the agent can do so without harm.
+    pub resume: Option<Arc<str>>,
+    /// Tool servers that the agent shall connect to, ours first.
+    pub tool_servers: Vec<ToolServer>,
+}
+
+#[derive(Clone, Debug)]
+pub struct ToolServer {
+    pub name: Arc<str>,
+    pub url: String,
+    pub headers: Vec<(String, String)>,
+}
+
+/// A conversation that is open.
+pub struct Opened {
+    pub agent: Box<dyn AgentSession>,
+    /// What the agent does, in order, also between turns. Bounded: an actor that does not keep up slows the agent.
+    pub signals: mpsc::Receiver<Vec<Signal>>,
+    pub facts: SessionFacts,
+    /// The agent's own name of the session.
+    pub agent_session: Arc<str>,
+    /// The earlier session asked for in [`SessionSpec::resume`] is back with its memory.
+    pub resumed: bool,
+}
+
+/// One live conversation. Nothing here waits for the agent: what becomes of a call arrives as a [`Signal`].
+///
+/// Dropping it releases the agent; a turn that still runs is cancelled.
+pub trait AgentSession: Send {
+    /// Sends one prompt. Never called while a turn runs. Ends in exactly one [`Signal::Done`],
+    /// [`Signal::Failed`] or [`Signal::Lost`].
+    fn prompt(&mut self, prompt: &Prompt) -> Result<(), Failure>;
+
+    /// Asks the agent to end the running turn. The end still comes as a signal.
+    fn cancel(&mut self) -> Result<(), Failure>;
+
+    /// Answers a question that came as [`Event::Asked`]. Called at most once for each.
+    fn answer(&mut self, ask: AskId, answer: Answer) -> Result<(), Failure>;
+
+    /// Changes something of the session.
+    fn change(&mut self, change: Change) -> BoxFuture<'static, Result<Changed, Failure>>;
+
+    /// Ends the conversation at the agent too, where it knows how; the process stays for others. With
+    /// [`Parting::Kill`] the process goes as well, since it no longer obeys.
+    fn close(self: Box<Self>, parting: Parting) -> BoxFuture<'static, ()>;
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Parting {
+    Release,
+    Kill,
+}
+
+/// A change of a session beside its turns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    Mode(Arc<str>),
+    Model(Arc<str>),
+    /// A configuration option, its value in the agent's dialect.
+    Option {
+        id: Arc<str>,
+        value: Opaque,
+    },
+    /// A request of a method that only the agent and its client know.
+    Extension {
+        method: Arc<str>,
+        params: Opaque,
+    },
+}
+
+/// What a change led to: events for everybody, and the agent's whole answer for whoever asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Changed {
+    pub events: Vec<Event>,
+    pub answer: Option<Opaque>,
+}
+
+/// What an agent does.
+#[derive(Clone, Debug)]
+pub enum Signal {
+    Update(Update),
+    /// The prompt was answered to its end.
+    Done {
+        stop: AgentStop,
+        usage: Option<Usage>,
+    },
+    /// The prompt failed; the session lives on.
+    Failed(Failure),
+    /// The agent is gone, and with it the session.
+    Lost(Failure),
+}
+
+/// How the agent says that a prompt ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AgentStop {
+    Stopped(Stop),
+    Cancelled,
+}
+
+#[derive(Clone, Debug)]
+pub struct Update {
+    pub event: Event,
+    pub frame: Option<Frame>,
+}
+
+impl Update {
+    /// An update that no frame of the agent stands for.
+    pub fn ours(event: Event) -> Self {
+        Self { event, frame: None }
+    }
+}

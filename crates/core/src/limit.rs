@@ -1,0 +1,50 @@
+//! Every bound of a session, with its default. What happens at each bound stands beside it.
+
+use std::time::Duration;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// No sign of life for this long ends the turn: cancel, grace, then the agent's process.
+    pub idle: Duration,
+    /// A turn that takes longer ends likewise. Both clocks stand still while the turn waits for a person or a tool.
+    pub turn: Duration,
+    /// How long a cancelled agent may take to say so before its session is given up.
+    pub cancel_grace: Duration,
+    /// How long updates may trail the agent's "done" before the turn counts as ended.
+    pub quiet: Duration,
+    /// A question that nobody answers for this long is answered with no.
+    pub answer: Duration,
+    /// Prompts that wait behind a running turn; one more is refused as busy.
+    pub queued_prompts: usize,
+    /// Questions open at once; one more is answered with no at once.
+    pub open_asks: usize,
+    /// Entries kept in memory; older ones are read from the store.
+    pub ring_entries: usize,
+    /// Bytes kept in memory; reached before `ring_entries` by large frames.
+    pub ring_bytes: usize,
+    /// Batches that a follower may be behind; then it is dropped and comes back with the last number it saw.
+    pub follower_batches: usize,
+    /// How long a follower that asked to slow the agent down may hold it; then it is dropped.
+    pub follower_stall: Duration,
+    /// Bytes that the agent may send in one turn; more ends the turn.
+    pub turn_bytes: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            idle: Duration::from_mins(2),
+            turn: Duration::from_mins(10),
+            cancel_grace: Duration::from_secs(5),
+            quiet: Duration::ZERO,
+            answer: Duration::from_mins(1),
+            queued_prompts: 16,
+            open_asks: 64,
+            ring_entries: 2_000,
+            ring_bytes: 8 << 20,
+            follower_batches: 256,
+            follower_stall: Duration::from_secs(30),
+            turn_bytes: 256 << 20,
+        }
+    }
+}

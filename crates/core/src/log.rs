@@ -1,0 +1,207 @@
+//! The session's ordered log: what every reader sees, in one order, from one owner.
+//!
+//! The actor appends batches; the newest stay in memory; followers get each batch as it was appended. Taking a
+//! snapshot and beginning to follow is one step of the owner, so nothing falls between and nothing comes twice.
+
+mod followers;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use tokio::sync::mpsc;
+
+use self::followers::Followers;
+use crate::limit::Limits;
+use crate::model::{Event, Frame, Seq, Timestamp, TurnId};
+use crate::store::{LogWriter, StoreError};
+
+/// One step of a session with its place in the order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogEntry {
+    pub seq: Seq,
+    pub at: Timestamp,
+    pub turn: Option<TurnId>,
+    pub event: Event,
+    /// What the agent sent, where the entry stands for something it sent.
+    pub frame: Option<Frame>,
+}
+
+impl LogEntry {
+    /// What it weighs in memory, near enough to bound a ring by.
+    pub fn weight(&self) -> usize {
+        let frame = self.frame.as_ref().map_or(0, |frame| frame.bytes.len());
+        let event = match &self.event {
+            Event::Text(text) | Event::Thought(text) if self.frame.is_none() => text.len(),
+            Event::Prompted { prompt, .. } => prompt.content.iter().map(|_| 256).sum::<usize>(),
+            _ => 0,
+        };
+        std::mem::size_of::<Self>() + frame + event
+    }
+}
+
+/// Entries that were appended together, shared by everyone who reads them.
+pub type Batch = Arc<[LogEntry]>;
+
+/// Where a reader wants to begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum From {
+    /// Only what comes from now on.
+    Now,
+    /// Everything after this entry.
+    After(Seq),
+}
+
+/// What a follower wants when it does not keep up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pace {
+    /// It is dropped, and comes back with the number it saw last. Nobody waits for it.
+    Own,
+    /// The agent waits for it, for a bounded time. For the only reader of a session.
+    HoldAgent,
+}
+
+/// A reader's view of a log: what is there, and what comes.
+pub struct Attachment {
+    /// Entries in `(gap_after, first in memory)` are in the store only: read them there before the snapshot.
+    pub older: Option<Older>,
+    pub snapshot: Vec<Batch>,
+    /// The number of the last entry of the snapshot.
+    pub last: Seq,
+    /// Closes when the session does, or when this follower fell too far behind.
+    pub follow: mpsc::Receiver<Batch>,
+}
+
+/// Entries that have left the memory: those in `(after, until]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Older {
+    pub after: Seq,
+    pub until: Seq,
+}
+
+/// The log of one session. Owned by its actor.
+pub struct SessionLog {
+    writer: Box<dyn LogWriter>,
+    ring: VecDeque<Batch>,
+    ring_entries: usize,
+    ring_bytes: usize,
+    last: Seq,
+    last_at: Timestamp,
+    followers: Followers,
+    limits: Limits,
+}
+
+/// An event on its way into the log.
+#[derive(Clone, Debug)]
+pub struct Draft {
+    pub turn: Option<TurnId>,
+    pub event: Event,
+    pub frame: Option<Frame>,
+}
+
+impl SessionLog {
+    /// Goes on after `last` with the entries that were read back in `tail`.
+    pub fn new(writer: Box<dyn LogWriter>, last: Seq, tail: Vec<LogEntry>, limits: Limits) -> Self {
+        let mut log = Self {
+            writer,
+            ring: VecDeque::new(),
+            ring_entries: 0,
+            ring_bytes: 0,
+            last,
+            last_at: tail.last().map_or(Timestamp::default(), |entry| entry.at),
+            followers: Followers::new(limits.follower_batches, limits.follower_stall),
+            limits,
+        };
+        if !tail.is_empty() {
+            log.keep(tail.into());
+        }
+        log
+    }
+
+    pub fn last(&self) -> Seq {
+        self.last
+    }
+
+    /// How many follow it now.
+    pub fn followers(&mut self) -> usize {
+        self.followers.count()
+    }
+
+    /// Numbers, stores and hands out the drafts as one batch. Nothing is handed out that was not stored.
+    pub fn append(&mut self, drafts: Vec<Draft>) -> Result<Batch, StoreError> {
+        // A clock that was set back must not reorder what is ordered already.
+        let at = Timestamp::now().max(self.last_at);
+        let mut seq = self.last;
+        let entries: Batch = drafts
+            .into_iter()
+            .map(|draft| {
+                seq = seq.next();
+                LogEntry { seq, at, turn: draft.turn, event: draft.event, frame: draft.frame }
+            })
+            .collect();
+        if entries.is_empty() {
+            return Ok(entries);
+        }
+        self.writer.append(&entries)?;
+        self.last = seq;
+        self.last_at = at;
+        self.keep(Arc::clone(&entries));
+        self.followers.hand_out(&entries);
+        Ok(entries)
+    }
+
+    /// Resolves when everything appended so far survives a power cut.
+    pub fn sync(&mut self) -> crate::BoxFuture<'static, Result<(), StoreError>> {
+        self.writer.sync()
+    }
+
+    /// Snapshot and follow in one step.
+    pub fn attach(&mut self, from: From, pace: Pace) -> Attachment {
+        let after = match from {
+            From::Now => self.last,
+            From::After(seq) => seq.min(self.last),
+        };
+        let oldest = self
+            .ring
+            .front()
+            .and_then(|batch| batch.first())
+            .map_or(self.last.next(), |entry| entry.seq);
+        let older = (after.next() < oldest).then(|| Older { after, until: Seq(oldest.0 - 1) });
+        let snapshot = self.ring.iter().filter_map(|batch| after_entry(batch, after)).collect();
+        Attachment { older, snapshot, last: self.last, follow: self.followers.add(pace) }
+    }
+
+    /// Whether a follower that may hold the agent has not taken what is there.
+    pub fn is_held(&self) -> bool {
+        self.followers.is_held()
+    }
+
+    /// Resolves when nobody holds the agent any more: they caught up, or lost their place after a bounded time.
+    pub async fn release(&mut self) {
+        self.followers.release().await;
+    }
+
+    fn keep(&mut self, batch: Batch) {
+        self.ring_entries += batch.len();
+        self.ring_bytes += batch.iter().map(LogEntry::weight).sum::<usize>();
+        self.ring.push_back(batch);
+        while self.ring.len() > 1
+            && (self.ring_entries > self.limits.ring_entries
+                || self.ring_bytes > self.limits.ring_bytes)
+        {
+            let Some(oldest) = self.ring.pop_front() else { break };
+            self.ring_entries -= oldest.len();
+            self.ring_bytes -= oldest.iter().map(LogEntry::weight).sum::<usize>();
+        }
+    }
+}
+
+/// The part of `batch` that lies after `seq`.
+fn after_entry(batch: &Batch, seq: Seq) -> Option<Batch> {
+    let start = batch.partition_point(|entry| entry.seq <= seq);
+    match start {
+        0 => Some(Arc::clone(batch)),
+        _ if start == batch.len() => None,
+        _ => Some(batch[start..].into()),
+    }
+}

@@ -1,0 +1,25 @@
+//! The nouns of a conversation: what every dialect is decoded into and encoded from.
+
+mod ask;
+mod content;
+mod event;
+mod facts;
+mod ids;
+mod item;
+mod outcome;
+mod text;
+mod time;
+mod tool;
+mod usage;
+
+pub use ask::{Answer, AnsweredBy, Ask, AskBody, AskOption, OptionKind};
+pub use content::{Content, Prompt};
+pub use event::{Dialect, Event, Frame, PlanEntry, PlanPriority, PlanStatus};
+pub use facts::{AgentFacts, Command, Mode, Model, PromptAbilities, SessionFacts};
+pub use ids::{AgentName, AskId, ClientId, Principal, Seq, SessionId, ToolCallId, TurnId};
+pub use item::{Item, ToolItem};
+pub use outcome::{Failure, FailureKind, Outcome, Stop};
+pub use text::Text;
+pub use time::Timestamp;
+pub use tool::{Location, Opaque, ToolCall, ToolContent, ToolKind, ToolStatus};
+pub use usage::Usage;

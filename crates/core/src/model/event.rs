@@ -1,0 +1,101 @@
+//! One step of a session. Everything that anybody can see of a session is a sequence of these.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Answer, AnsweredBy, Ask, AskId, ClientId, Command, Content, Opaque, Outcome, Prompt, Text,
+    ToolCall, Usage,
+};
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Event {
+    /// A client's prompt was accepted; the entry's turn is the one it will be.
+    Prompted {
+        prompt: Prompt,
+        by: ClientId,
+    },
+    /// The prompt went to the agent.
+    Started,
+    /// A piece of the answer.
+    Text(Text),
+    /// A piece of the agent's thinking.
+    Thought(Text),
+    /// A piece of the answer that is not text.
+    Content(Content),
+    ToolCall(Box<ToolCall>),
+    Plan(Vec<PlanEntry>),
+    Asked(Box<Ask>),
+    Answered {
+        ask: AskId,
+        answer: Answer,
+        by: AnsweredBy,
+    },
+    /// Tokens of the turn so far.
+    Usage(Usage),
+    /// How full the agent's context is.
+    Context {
+        used: u64,
+        size: u64,
+    },
+    Mode(Arc<str>),
+    Model(Arc<str>),
+    Commands(Vec<Command>),
+    Options(Opaque),
+    Title(Arc<str>),
+    /// An update of a kind that we do not know; the frame has it whole.
+    Other {
+        kind: Arc<str>,
+    },
+    /// The agent behind the session is another process now, which knows nothing of the turns before.
+    AgentReplaced {
+        reason: String,
+    },
+    /// The turn is over: the last entry of every turn.
+    Ended(Outcome),
+}
+
+impl Event {
+    /// Whether it must be on disk before it is acknowledged: what a person said or decided, and how a turn ended.
+    pub fn is_milestone(&self) -> bool {
+        matches!(self, Self::Prompted { .. } | Self::Answered { .. } | Self::Ended(_))
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlanEntry {
+    pub content: Arc<str>,
+    pub priority: PlanPriority,
+    pub status: PlanStatus,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PlanPriority {
+    High,
+    Medium,
+    Low,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PlanStatus {
+    Pending,
+    InProgress,
+    Completed,
+}
+
+/// The language that a [`Frame`] is written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Dialect {
+    Acp,
+    Headless,
+    A2a,
+}
+
+/// What the agent sent, byte for byte: opaque here, spliced by a front end of the same dialect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Frame {
+    pub dialect: Dialect,
+    pub bytes: Bytes,
+}

@@ -1,0 +1,61 @@
+//! What an agent says about itself and about a session, in our words.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::Opaque;
+
+/// What the agent said in its handshake.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentFacts {
+    pub name: Option<Arc<str>>,
+    pub version: Option<Arc<str>>,
+    pub prompt: PromptAbilities,
+    pub load_session: bool,
+    pub mcp_http: bool,
+    /// The whole handshake answer in the agent's dialect.
+    pub handshake: Option<Opaque>,
+}
+
+/// The kinds of content a prompt may carry beside text and links.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PromptAbilities {
+    pub image: bool,
+    pub audio: bool,
+    pub embedded: bool,
+}
+
+/// What is true of a session now; it changes as the agent reports changes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionFacts {
+    pub modes: Vec<Mode>,
+    pub mode: Option<Arc<str>>,
+    pub models: Vec<Model>,
+    pub model: Option<Arc<str>>,
+    pub commands: Vec<Command>,
+    /// Configuration options in the agent's dialect, where it has them.
+    pub options: Option<Opaque>,
+    pub title: Option<Arc<str>>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mode {
+    pub id: Arc<str>,
+    pub name: Arc<str>,
+    pub description: Option<Arc<str>>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Model {
+    pub id: Arc<str>,
+    pub name: Arc<str>,
+    pub description: Option<Arc<str>>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Command {
+    pub name: Arc<str>,
+    pub description: Arc<str>,
+    pub hint: Option<Arc<str>>,
+}
