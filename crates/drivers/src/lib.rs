@@ -1,1 +1,4 @@
-//! (to be written)
+//! Drivers: code that speaks an agent protocol, one folder per protocol, and the data that names the agents.
+//! They know sessions (core) and children (process), never front ends or who asked.
+
+pub mod profile;

@@ -1,0 +1,77 @@
+//! What an agent does differently from the protocol's text. Code matches on these names; which agent has which is data.
+
+use serde::Deserialize;
+
+/// One way in which an agent departs from what a reader of ACP would expect, and what the driver does about it.
+///
+/// In `agents/*.toml` a quirk is written in kebab case: `quirks = ["permission-without-tool-call"]`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Quirk {
+    /// A tool that asks for permission is never announced by `tool_call`: its record begins with whichever message names it first.
+    PermissionWithoutToolCall,
+    /// A refused tool never reports back: its record is closed as refused when the answer goes out.
+    RefusedToolsStaySilent,
+    /// A change of mode arrives as assistant text `[MODE_UPDATE] id`: it becomes a mode event and is not shown as text.
+    ModeUpdateAsText,
+    /// A stream that broke is silently asked again and its text comes twice: an exact repeat of all text since the last tool call is marked.
+    RetriesRepeatText,
+    /// A prompt that begins with `/name` runs a local command of the agent: a stranger's leading slash is put behind other text.
+    LeadingSlashRunsCommand,
+    /// A cancelled turn does not end before its open permissions are answered: all of them are answered `cancelled` first.
+    CancelWaitsForPermission,
+    /// A finished shell call carries no text unless a setting says so: an empty result means "not sent", not "printed nothing".
+    EmptyShellOutput,
+    /// A file that is to be created is read first, and an error to that read fails the tool: a missing file reads as empty.
+    NewFilesNeedEmptyRead,
+    /// There is no way to close a session: its memory returns when the process is recycled, so sessions count for life.
+    SessionsCannotBeClosed,
+    /// `session/load` within the wall-clock minute of the session's creation destroys it: the load waits for the next minute.
+    LoadDestroysWithinMinute,
+    /// The replay of `session/load` goes on after its response: it is collected until it has been quiet for a while and not shown.
+    LoadReplayStraddlesResponse,
+    /// A second prompt on a busy session cancels the first: prompts queue on our side.
+    SecondPromptCancelsFirst,
+    /// In a folder it does not trust the agent silently drops MCP servers and refuses privileged modes: neither is tried there.
+    UntrustedFolderDropsTools,
+    /// A switch to a model that does not exist is accepted and the next prompt fails: models are checked against the agent's list.
+    ModelSwitchUnvalidated,
+    /// A failed call of the model's API comes as a JSON-RPC error whose code is the HTTP status (429, 500, …).
+    HttpStatusAsErrorCode,
+    /// A thought is written `**subject**` and a line break before its text, `****` when it has no subject: an empty one is cut off.
+    ThoughtSubjectMarkup,
+    /// The name of a tool is not sent, but stands before the first `__` of its call id.
+    ToolNameInCallId,
+    /// `authenticate` succeeds without a login; the failure shows at `session/new`.
+    AuthenticateNeverFails,
+    /// `wait_for_previous` is added to the arguments of every MCP tool: it is dropped before a client sees them.
+    McpArgumentsGainWaitForPrevious,
+    /// A cancelled MCP call is not reported to the MCP server: the parked call is dropped when the turn ends.
+    McpCallsOutliveCancel,
+}
+
+impl Quirk {
+    /// Every quirk, in the order of the enum: for documentation and its test.
+    pub const ALL: &[Self] = &[
+        Self::PermissionWithoutToolCall,
+        Self::RefusedToolsStaySilent,
+        Self::ModeUpdateAsText,
+        Self::RetriesRepeatText,
+        Self::LeadingSlashRunsCommand,
+        Self::CancelWaitsForPermission,
+        Self::EmptyShellOutput,
+        Self::NewFilesNeedEmptyRead,
+        Self::SessionsCannotBeClosed,
+        Self::LoadDestroysWithinMinute,
+        Self::LoadReplayStraddlesResponse,
+        Self::SecondPromptCancelsFirst,
+        Self::UntrustedFolderDropsTools,
+        Self::ModelSwitchUnvalidated,
+        Self::HttpStatusAsErrorCode,
+        Self::ThoughtSubjectMarkup,
+        Self::ToolNameInCallId,
+        Self::AuthenticateNeverFails,
+        Self::McpArgumentsGainWaitForPrevious,
+        Self::McpCallsOutliveCancel,
+    ];
+}
