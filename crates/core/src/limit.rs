@@ -14,6 +14,8 @@ pub struct Limits {
     pub quiet: Duration,
     /// A question that nobody answers for this long is answered with no.
     pub answer: Duration,
+    /// A session that nobody uses or watches for this long leaves the memory; its log stays.
+    pub keep: Duration,
     /// Prompts that wait behind a running turn; one more is refused as busy.
     pub queued_prompts: usize,
     /// Questions open at once; one more is answered with no at once.
@@ -38,6 +40,7 @@ impl Default for Limits {
             cancel_grace: Duration::from_secs(5),
             quiet: Duration::ZERO,
             answer: Duration::from_mins(1),
+            keep: Duration::from_hours(1),
             queued_prompts: 16,
             open_asks: 64,
             ring_entries: 2_000,

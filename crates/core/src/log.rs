@@ -171,6 +171,11 @@ impl SessionLog {
         Attachment { older, snapshot, last: self.last, follow: self.followers.add(pace) }
     }
 
+    /// Lets every follower go.
+    pub fn dismiss_followers(&mut self) {
+        self.followers.dismiss();
+    }
+
     /// Whether a follower that may hold the agent has not taken what is there.
     pub fn is_held(&self) -> bool {
         self.followers.is_held()

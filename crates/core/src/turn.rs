@@ -1,1 +1,10 @@
-//! (soon)
+//! One turn: from the prompt that went to the agent to the one end that it has.
+
+mod clock;
+mod fold;
+mod policy;
+mod state;
+
+pub use fold::Fold;
+pub use policy::{Otherwise, PermissionPolicy};
+pub use state::{Action, Turn};

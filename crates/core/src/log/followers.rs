@@ -53,6 +53,10 @@ impl Followers {
         self.all.retain_mut(|follower| follower.take(batch));
     }
 
+    pub(super) fn dismiss(&mut self) {
+        self.all.clear();
+    }
+
     pub(super) fn is_held(&self) -> bool {
         self.all.iter().any(|follower| matches!(follower.state, State::Holding { .. }))
     }

@@ -1,0 +1,606 @@
+//! The task that owns a session: it decides with [`Turn`], acts here, and nobody else touches anything.
+
+use std::sync::Arc;
+
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use super::agent::{Agent, AgentNews};
+use super::handle::{Accepted, Command, Description, Durable, TurnState};
+use super::journal::Journal;
+use super::queue::{PromptQueue, Waiting};
+use crate::driver::{Change, Changed, Driver, Opened, Parting, SessionSpec, Signal, Update};
+use crate::error::Error;
+use crate::limit::Limits;
+use crate::log::Draft;
+use crate::model::{
+    Answer, AnsweredBy, AskId, ClientId, Event, Failure, FailureKind, Outcome, Prompt,
+    SessionFacts, Timestamp, TurnId,
+};
+use crate::store::{SessionRecord, Store, StoreError};
+use crate::turn::{Action, PermissionPolicy, Turn};
+
+/// What a session is made of.
+pub(super) struct Parts {
+    pub record: SessionRecord,
+    pub spec: SessionSpec,
+    pub journal: Journal,
+    pub last_turn: Option<TurnId>,
+    pub driver: Arc<dyn Driver>,
+    pub store: Arc<dyn Store>,
+    pub limits: Limits,
+    pub policy: PermissionPolicy,
+    /// Why the agent that knew this session is gone, if there was one.
+    pub lost: Option<String>,
+}
+
+pub(super) struct Actor {
+    record: SessionRecord,
+    spec: SessionSpec,
+    journal: Journal,
+    driver: Arc<dyn Driver>,
+    store: Arc<dyn Store>,
+    limits: Limits,
+    policy: PermissionPolicy,
+    agent: Agent,
+    facts: SessionFacts,
+    stage: Stage,
+    idle_since: Instant,
+    queue: PromptQueue,
+    last_turn: TurnId,
+    keeping: Keeping,
+    /// An agent was there and was lost: the next one knows nothing.
+    lost: Option<String>,
+    waking: Vec<oneshot::Sender<Result<SessionFacts, Error>>>,
+    /// Work that goes on beside the loop: changes at the agent, records, closing agents.
+    beside: JoinSet<Beside>,
+}
+
+/// What the session is busy with.
+enum Stage {
+    Idle,
+    /// A prompt waits for the agent to be ready.
+    Opening(Waiting),
+    Running(Box<Turn>),
+}
+
+enum Beside {
+    Changed {
+        result: Result<Changed, Failure>,
+        change: Change,
+        reply: oneshot::Sender<Result<Changed, Error>>,
+    },
+    RecordKept(Result<(), StoreError>),
+    AgentClosed,
+}
+
+/// Whether the record is on its way to the store, and has changed since.
+enum Keeping {
+    Idle,
+    Writing { again: bool },
+}
+
+enum Next {
+    GoOn,
+    Stop,
+}
+
+impl Actor {
+    pub(super) fn new(parts: Parts) -> Self {
+        Self {
+            record: parts.record,
+            spec: parts.spec,
+            journal: parts.journal,
+            driver: parts.driver,
+            store: parts.store,
+            queue: PromptQueue::new(parts.limits.queued_prompts),
+            limits: parts.limits,
+            policy: parts.policy,
+            agent: Agent::Absent,
+            facts: SessionFacts::default(),
+            stage: Stage::Idle,
+            idle_since: Instant::now(),
+            last_turn: parts.last_turn.unwrap_or(TurnId(0)),
+            keeping: Keeping::Idle,
+            lost: parts.lost,
+            waking: Vec::new(),
+            beside: JoinSet::new(),
+        }
+    }
+
+    /// Runs until it is closed or nobody holds its address any more.
+    pub(super) async fn run(mut self, mut mailbox: mpsc::Receiver<Command>) {
+        loop {
+            let deadline = match &self.stage {
+                Stage::Running(turn) => turn.deadline(),
+                Stage::Idle => Some(self.idle_since + self.limits.keep),
+                Stage::Opening(_) => None,
+            };
+            let held = self.journal.is_held();
+            let next = tokio::select! {
+                command = mailbox.recv() => match command {
+                    Some(command) => self.on_command(command),
+                    None => Next::Stop,
+                },
+                news = self.agent.news(), if !held => {
+                    self.on_news(news);
+                    Next::GoOn
+                }
+                () = self.journal.release(), if held => Next::GoOn,
+                () = sleep_until(deadline) => self.on_deadline(),
+                Some(done) = self.beside.join_next(), if !self.beside.is_empty() => {
+                    self.on_beside(done);
+                    Next::GoOn
+                }
+            };
+            if let Next::Stop = next {
+                break;
+            }
+        }
+        self.shut_down().await;
+    }
+
+    fn on_deadline(&mut self) -> Next {
+        match &self.stage {
+            Stage::Running(_) => {
+                self.with_turn(Turn::on_deadline);
+            }
+            Stage::Idle if self.journal.followers() == 0 => return Next::Stop,
+            // Somebody watches: it may stay for another while.
+            Stage::Idle | Stage::Opening(_) => self.idle_since = Instant::now(),
+        }
+        Next::GoOn
+    }
+
+    fn on_command(&mut self, command: Command) -> Next {
+        match command {
+            Command::Prompt { prompt, by, reply } => answer(reply, self.on_prompt(prompt, by)),
+            Command::Cancel { turn, reply } => answer(reply, self.on_cancel(turn)),
+            Command::Answer { ask, answer: given, by, reply } => {
+                let result = self.on_answer(ask, given, by);
+                answer(reply, result);
+            }
+            Command::Attach { from, pace, reply } => answer(reply, self.journal.attach(from, pace)),
+            Command::Change { change, reply } => self.on_change(change, reply),
+            Command::Wake { reply } => self.on_wake(reply),
+            Command::Describe { reply } => {
+                let description = self.describe();
+                answer(reply, description);
+            }
+            Command::Rename { title, reply } => {
+                self.record.title = Some(Arc::clone(&title));
+                self.keep_record();
+                let result = self.journal.append(vec![Draft {
+                    turn: None,
+                    event: Event::Title(title),
+                    frame: None,
+                }]);
+                answer(reply, result.map(|_| ()));
+            }
+            Command::Close { reply } => {
+                answer(reply, Ok(()));
+                return Next::Stop;
+            }
+        }
+        Next::GoOn
+    }
+
+    fn on_prompt(&mut self, prompt: Prompt, by: ClientId) -> Result<Accepted, Error> {
+        self.queue.check()?;
+        let turn = TurnId(self.last_turn.0 + 1);
+        let event = Event::Prompted { prompt: prompt.clone(), by };
+        let seq = self.journal.append(vec![Draft { turn: Some(turn), event, frame: None }])?;
+        self.last_turn = turn;
+        let busy = !matches!(self.stage, Stage::Idle);
+        let ahead = self.queue.len() + usize::from(busy);
+        if self.record.title.is_none() {
+            self.record.title = title_of(&prompt);
+        }
+        self.record.updated = Timestamp::now();
+        self.keep_record();
+        self.queue.push(turn, prompt);
+        self.start_next();
+        Ok(Accepted { turn, seq, ahead, durable: self.journal.sync() })
+    }
+
+    fn on_cancel(&mut self, turn: Option<TurnId>) -> Result<(), Error> {
+        if let Some(waiting) = turn.and_then(|turn| self.queue.remove(turn)) {
+            return self.end_unstarted(waiting.turn, Outcome::Cancelled);
+        }
+        match &self.stage {
+            Stage::Opening(waiting) if turn.is_none_or(|turn| turn == waiting.turn) => {
+                let turn = waiting.turn;
+                self.stage = Stage::Idle;
+                self.end_unstarted(turn, Outcome::Cancelled)?;
+                self.start_next();
+            }
+            Stage::Running(running) if turn.is_none_or(|turn| turn == running.id()) => {
+                self.with_turn(Turn::on_cancel);
+            }
+            Stage::Idle | Stage::Opening(_) | Stage::Running(_) => {}
+        }
+        Ok(())
+    }
+
+    fn on_answer(&mut self, ask: AskId, given: Answer, by: ClientId) -> Result<Durable, Error> {
+        let Stage::Running(turn) = &mut self.stage else { return Err(Error::NotAsked) };
+        let mut actions = Vec::new();
+        turn.on_answer(ask, given, by, Instant::now(), &mut actions)?;
+        self.act(actions);
+        Ok(self.journal.sync())
+    }
+
+    fn on_change(&mut self, change: Change, reply: oneshot::Sender<Result<Changed, Error>>) {
+        let Some(agent) = self.agent.live() else {
+            let error = Error::Invalid(
+                "no agent is running for this session yet; send a prompt first".into(),
+            );
+            answer(reply, Err(error));
+            return;
+        };
+        let pending = agent.change(change.clone());
+        self.beside.spawn(async move { Beside::Changed { result: pending.await, change, reply } });
+    }
+
+    fn on_wake(&mut self, reply: oneshot::Sender<Result<SessionFacts, Error>>) {
+        if self.agent.live().is_some() {
+            answer(reply, Ok(self.facts.clone()));
+            return;
+        }
+        self.waking.push(reply);
+        self.open_agent();
+    }
+
+    fn describe(&mut self) -> Result<Description, Error> {
+        self.journal.check()?;
+        let (turn, open_asks) = match &self.stage {
+            Stage::Idle => (TurnState::Idle, Vec::new()),
+            Stage::Opening(waiting) => (TurnState::Opening(waiting.turn), Vec::new()),
+            Stage::Running(turn) => {
+                (TurnState::Running(turn.id()), turn.open_asks().cloned().collect())
+            }
+        };
+        Ok(Description {
+            record: self.record.clone(),
+            facts: self.facts.clone(),
+            last: self.journal.last(),
+            turn,
+            queued: self.queue.len(),
+            followers: self.journal.followers(),
+            open_asks,
+        })
+    }
+
+    /// Begins the next waiting turn, if the session is free.
+    fn start_next(&mut self) {
+        while matches!(self.stage, Stage::Idle) {
+            let Some(waiting) = self.queue.pop() else { return };
+            self.stage = Stage::Opening(waiting);
+            match self.agent.live() {
+                Some(_) => self.send_prompt(),
+                None => return self.open_agent(),
+            }
+        }
+    }
+
+    fn open_agent(&mut self) {
+        if self.agent.is_absent() {
+            self.agent = Agent::open(&self.driver, self.spec.clone());
+        }
+    }
+
+    /// Hands the prompt at the head to the agent that is there.
+    fn send_prompt(&mut self) {
+        let Stage::Opening(waiting) = std::mem::replace(&mut self.stage, Stage::Idle) else {
+            return;
+        };
+        let Some(agent) = self.agent.live() else {
+            self.stage = Stage::Opening(waiting);
+            return;
+        };
+        match agent.prompt(&waiting.prompt) {
+            Ok(()) => {
+                let turn =
+                    Turn::start(waiting.turn, self.limits, self.policy.clone(), Instant::now());
+                self.stage = Stage::Running(Box::new(turn));
+                self.act(vec![Action::Log { event: Event::Started, frame: None }]);
+            }
+            Err(failure) => {
+                let ended = self.end_unstarted(waiting.turn, Outcome::Interrupted(failure));
+                report(ended, "the end of a turn");
+            }
+        }
+    }
+
+    fn on_news(&mut self, news: AgentNews) {
+        match news {
+            AgentNews::Opened(Ok(opened)) => self.on_opened(opened),
+            AgentNews::Opened(Err(failure)) => self.on_open_failed(failure),
+            AgentNews::Signals(signals) => self.on_signals(signals),
+            AgentNews::Vanished => {
+                let failure =
+                    Failure::new(FailureKind::Internal, "the driver let go of the session");
+                self.on_signals(vec![Signal::Lost(failure)]);
+            }
+        }
+    }
+
+    fn on_opened(&mut self, opened: Opened) {
+        self.facts = opened.facts;
+        self.record.agent_session = Some(opened.agent_session);
+        self.keep_record();
+        self.agent = Agent::Live { session: opened.agent, signals: opened.signals };
+        if let Some(reason) = self.lost.take().filter(|_| !opened.resumed) {
+            let replaced =
+                Draft { turn: None, event: Event::AgentReplaced { reason }, frame: None };
+            let logged = self.journal.append(vec![replaced]);
+            report(logged.map(|_| ()), "the loss of an agent");
+        }
+        for reply in self.waking.drain(..) {
+            answer(reply, Ok(self.facts.clone()));
+        }
+        self.send_prompt();
+        self.start_next();
+    }
+
+    fn on_open_failed(&mut self, failure: Failure) {
+        self.agent = Agent::Absent;
+        for reply in self.waking.drain(..) {
+            answer(reply, Err(Error::Agent(failure.clone())));
+        }
+        if let Stage::Opening(waiting) = &self.stage {
+            let turn = waiting.turn;
+            self.stage = Stage::Idle;
+            let ended = self.end_unstarted(turn, Outcome::Interrupted(failure));
+            report(ended, "the end of a turn");
+        }
+        self.start_next();
+    }
+
+    fn on_signals(&mut self, signals: Vec<Signal>) {
+        let now = Instant::now();
+        let mut actions = Vec::with_capacity(signals.len() + 1);
+        for signal in signals {
+            if let Signal::Update(update) = &signal {
+                self.learn(&update.event);
+            }
+            if let Signal::Lost(failure) = &signal {
+                self.agent = Agent::Absent;
+                self.lost = Some(failure.message.clone());
+            }
+            match &mut self.stage {
+                Stage::Running(turn) if !turn.is_ended() => {
+                    turn.on_agent(signal, now, &mut actions);
+                }
+                // Between turns only what the session itself tells is of interest.
+                Stage::Idle | Stage::Opening(_) | Stage::Running(_) => {
+                    if let Signal::Update(update) = signal {
+                        between_turns(update, &mut actions);
+                    }
+                }
+            }
+        }
+        self.act(actions);
+    }
+
+    /// Keeps the session's facts as the agent changes them.
+    fn learn(&mut self, event: &Event) {
+        match event {
+            Event::Mode(mode) => self.facts.mode = Some(Arc::clone(mode)),
+            Event::Model(model) => self.facts.model = Some(Arc::clone(model)),
+            Event::Commands(commands) => self.facts.commands.clone_from(commands),
+            Event::Options(options) => self.facts.options = Some(options.clone()),
+            Event::Title(title) => {
+                self.facts.title = Some(Arc::clone(title));
+                self.record.title = Some(Arc::clone(title));
+                self.keep_record();
+            }
+            _ => {}
+        }
+    }
+
+    fn on_beside(&mut self, done: Result<Beside, tokio::task::JoinError>) {
+        match done {
+            Ok(Beside::Changed { result, change, reply }) => {
+                if let Ok(changed) = &result {
+                    self.on_changed(change, changed);
+                }
+                answer(reply, result.map_err(Error::Agent));
+            }
+            Ok(Beside::RecordKept(result)) => self.on_record_kept(result),
+            Ok(Beside::AgentClosed) => {}
+            Err(error) => {
+                tracing::error!(session = %self.record.id, %error, "a task of the session panicked");
+            }
+        }
+    }
+
+    fn on_changed(&mut self, change: Change, changed: &Changed) {
+        match change {
+            Change::Mode(mode) => {
+                self.spec.mode = Some(Arc::clone(&mode));
+                self.record.mode = Some(mode);
+            }
+            Change::Model(model) => {
+                self.spec.model = Some(Arc::clone(&model));
+                self.record.model = Some(model);
+            }
+            Change::Option { .. } | Change::Extension { .. } => {}
+        }
+        let mut drafts = Vec::new();
+        for event in &changed.events {
+            self.learn(event);
+            drafts.push(Draft { turn: None, event: event.clone(), frame: None });
+        }
+        self.keep_record();
+        report(self.journal.append(drafts).map(|_| ()), "a change of the session");
+    }
+
+    fn with_turn(&mut self, step: impl FnOnce(&mut Turn, Instant, &mut Vec<Action>)) {
+        let Stage::Running(turn) = &mut self.stage else { return };
+        let mut actions = Vec::new();
+        step(turn, Instant::now(), &mut actions);
+        self.act(actions);
+    }
+
+    /// Carries out what was decided: the log first, then the agent.
+    fn act(&mut self, actions: Vec<Action>) {
+        let turn = match &self.stage {
+            Stage::Running(turn) => Some(turn.id()),
+            Stage::Idle | Stage::Opening(_) => None,
+        };
+        let mut drafts = Vec::with_capacity(actions.len());
+        let mut orders = Vec::new();
+        for action in actions {
+            match action {
+                Action::Log { event, frame } => drafts.push(Draft { turn, event, frame }),
+                order => orders.push(order),
+            }
+        }
+        self.write(drafts);
+        for order in orders {
+            self.order(order);
+        }
+        if matches!(&self.stage, Stage::Running(turn) if turn.is_ended()) {
+            self.stage = Stage::Idle;
+            self.idle_since = Instant::now();
+            self.record.updated = Timestamp::now();
+            self.keep_record();
+            self.start_next();
+        }
+    }
+
+    fn order(&mut self, order: Action) {
+        let Some(agent) = self.agent.live() else { return };
+        let sent = match order {
+            Action::CancelAgent => agent.cancel(),
+            Action::AnswerAgent { ask, answer } => agent.answer(ask, answer),
+            Action::GiveUpAgent => {
+                self.lost = Some("the agent did not obey a cancel and was ended".into());
+                self.part_with_agent(Parting::Kill);
+                Ok(())
+            }
+            Action::Log { .. } => Ok(()),
+        };
+        // A command that cannot reach the agent means that the agent is going: its loss comes as a signal.
+        if let Err(failure) = sent {
+            tracing::warn!(session = %self.record.id, %failure, "the agent could not be told");
+        }
+    }
+
+    /// Writes what a turn brought. A turn that cannot be written is over.
+    fn write(&mut self, drafts: Vec<Draft>) {
+        let Err(error) = self.journal.append(drafts) else { return };
+        let failure = error.into_failure();
+        tracing::error!(session = %self.record.id, %failure, "the session's log cannot be written");
+        let Stage::Running(turn) = &mut self.stage else { return };
+        let (id, mut actions) = (turn.id(), Vec::new());
+        turn.abort(failure, Instant::now(), &mut actions);
+        for action in actions {
+            match action {
+                Action::Log { event, frame } => {
+                    let owed = self.journal.append(vec![Draft { turn: Some(id), event, frame }]);
+                    report(owed.map(|_| ()), "the end of a turn");
+                }
+                order => self.order(order),
+            }
+        }
+    }
+
+    /// Ends a turn whose prompt never went out.
+    fn end_unstarted(&mut self, turn: TurnId, outcome: Outcome) -> Result<(), Error> {
+        let end = Draft { turn: Some(turn), event: Event::Ended(outcome), frame: None };
+        self.journal.append(vec![end]).map(|_| ())
+    }
+
+    /// Stores the record. One write at a time, so that an older one never overtakes a newer one.
+    fn keep_record(&mut self) {
+        if let Keeping::Writing { .. } = self.keeping {
+            self.keeping = Keeping::Writing { again: true };
+            return;
+        }
+        self.keeping = Keeping::Writing { again: false };
+        let (store, record) = (Arc::clone(&self.store), self.record.clone());
+        self.beside.spawn(async move { Beside::RecordKept(store.update(record).await) });
+    }
+
+    fn on_record_kept(&mut self, result: Result<(), StoreError>) {
+        report(result.map_err(Error::Store), "the session's record");
+        let again = matches!(self.keeping, Keeping::Writing { again: true });
+        self.keeping = Keeping::Idle;
+        if again {
+            self.keep_record();
+        }
+    }
+
+    fn part_with_agent(&mut self, parting: Parting) {
+        if let Agent::Live { session, .. } = std::mem::replace(&mut self.agent, Agent::Absent) {
+            let closing = session.close(parting);
+            self.beside.spawn(async move {
+                closing.await;
+                Beside::AgentClosed
+            });
+        }
+    }
+
+    async fn shut_down(mut self) {
+        let failure =
+            Failure::new(FailureKind::ShuttingDown, "the session was closed while the turn ran");
+        while let Some(waiting) = self.queue.pop() {
+            let ended = self.end_unstarted(waiting.turn, Outcome::Interrupted(failure.clone()));
+            report(ended, "the end of a turn");
+        }
+        if let Stage::Opening(waiting) = &self.stage {
+            let turn = waiting.turn;
+            self.stage = Stage::Idle;
+            let ended = self.end_unstarted(turn, Outcome::Interrupted(failure.clone()));
+            report(ended, "the end of a turn");
+        }
+        self.with_turn(|turn, now, actions| turn.abort(failure, now, actions));
+        self.part_with_agent(Parting::Release);
+        report(self.journal.sync().await.map_err(Error::Store), "the session's log");
+        while let Some(done) = self.beside.join_next().await {
+            self.on_beside(done);
+        }
+    }
+}
+
+/// An update while no turn runs. A question then has nobody whose turn it could hold up.
+fn between_turns(update: Update, actions: &mut Vec<Action>) {
+    let ask = match &update.event {
+        Event::Asked(ask) => Some(ask.id),
+        _ => None,
+    };
+    actions.push(Action::Log { event: update.event, frame: update.frame });
+    if let Some(ask) = ask {
+        let event = Event::Answered { ask, answer: Answer::Cancelled, by: AnsweredBy::Policy };
+        actions.push(Action::Log { event, frame: None });
+        actions.push(Action::AnswerAgent { ask, answer: Answer::Cancelled });
+    }
+}
+
+async fn sleep_until(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep_until(deadline).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// A caller that has gone does not want its answer any more.
+fn answer<T>(reply: oneshot::Sender<Result<T, Error>>, result: Result<T, Error>) {
+    drop(reply.send(result));
+}
+
+fn report(result: Result<(), Error>, what: &str) {
+    if let Err(error) = result {
+        tracing::error!(%error, "{what} could not be written");
+    }
+}
+
+/// The first words of the first prompt.
+fn title_of(prompt: &Prompt) -> Option<Arc<str>> {
+    let text = prompt.plain_text();
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
+    Some(line.chars().take(80).collect::<String>().into())
+}

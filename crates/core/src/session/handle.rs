@@ -1,0 +1,166 @@
+//! What the rest of the program holds of a session: an address to send commands to.
+
+use std::sync::Arc;
+
+use tokio::sync::{mpsc, oneshot};
+
+use crate::BoxFuture;
+use crate::driver::{Change, Changed};
+use crate::error::Error;
+use crate::log::{Attachment, From, Pace};
+use crate::model::{Answer, Ask, AskId, ClientId, Prompt, Seq, SessionFacts, SessionId, TurnId};
+use crate::store::{SessionRecord, StoreError};
+
+/// Everything that can be asked of a session. The actor takes them one at a time, in order.
+pub enum Command {
+    Prompt {
+        prompt: Prompt,
+        by: ClientId,
+        reply: oneshot::Sender<Result<Accepted, Error>>,
+    },
+    /// Ends the running turn, or the one named, also while it still waits in the queue.
+    Cancel {
+        turn: Option<TurnId>,
+        reply: oneshot::Sender<Result<(), Error>>,
+    },
+    Answer {
+        ask: AskId,
+        answer: Answer,
+        by: ClientId,
+        reply: oneshot::Sender<Result<Durable, Error>>,
+    },
+    Attach {
+        from: From,
+        pace: Pace,
+        reply: oneshot::Sender<Result<Attachment, Error>>,
+    },
+    Change {
+        change: Change,
+        reply: oneshot::Sender<Result<Changed, Error>>,
+    },
+    /// Makes sure that an agent is there, and says what it reports.
+    Wake {
+        reply: oneshot::Sender<Result<SessionFacts, Error>>,
+    },
+    Describe {
+        reply: oneshot::Sender<Result<Description, Error>>,
+    },
+    Rename {
+        title: Arc<str>,
+        reply: oneshot::Sender<Result<(), Error>>,
+    },
+    /// Ends the running turn and the session's task. The log stays.
+    Close {
+        reply: oneshot::Sender<Result<(), Error>>,
+    },
+}
+
+/// Resolves when what it stands for survives a power cut.
+pub type Durable = BoxFuture<'static, Result<(), StoreError>>;
+
+/// A prompt that is in the log and will be answered.
+pub struct Accepted {
+    pub turn: TurnId,
+    /// The number of the prompt's entry: everything of the turn comes after it.
+    pub seq: Seq,
+    /// How many turns run before it.
+    pub ahead: usize,
+    /// A face that acknowledges the prompt waits for this first.
+    pub durable: Durable,
+}
+
+#[derive(Clone, Debug)]
+pub struct Description {
+    pub record: SessionRecord,
+    pub facts: SessionFacts,
+    pub last: Seq,
+    pub turn: TurnState,
+    pub queued: usize,
+    pub followers: usize,
+    pub open_asks: Vec<Ask>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TurnState {
+    Idle,
+    /// The agent is being made ready for it.
+    Opening(TurnId),
+    Running(TurnId),
+}
+
+/// The address of a live session. Cheap to clone; the session lives on without it.
+#[derive(Clone, Debug)]
+pub struct SessionHandle {
+    id: SessionId,
+    mailbox: mpsc::Sender<Command>,
+}
+
+impl SessionHandle {
+    pub(super) fn new(id: SessionId, mailbox: mpsc::Sender<Command>) -> Self {
+        Self { id, mailbox }
+    }
+
+    pub fn id(&self) -> SessionId {
+        self.id
+    }
+
+    pub fn is_closed(&self) -> bool {
+        self.mailbox.is_closed()
+    }
+
+    pub async fn prompt(&self, prompt: Prompt, by: ClientId) -> Result<Accepted, Error> {
+        self.ask(|reply| Command::Prompt { prompt, by, reply }).await
+    }
+
+    /// Ends the running turn. No turn: nothing happens.
+    pub async fn cancel(&self) -> Result<(), Error> {
+        self.ask(|reply| Command::Cancel { turn: None, reply }).await
+    }
+
+    /// Ends this turn only, whether it runs or waits; one that is over already stays as it ended.
+    pub async fn cancel_turn(&self, turn: TurnId) -> Result<(), Error> {
+        self.ask(|reply| Command::Cancel { turn: Some(turn), reply }).await
+    }
+
+    /// Answers a question and resolves when the decision is safe. The first answer wins.
+    pub async fn answer(&self, ask: AskId, answer: Answer, by: ClientId) -> Result<(), Error> {
+        let durable = self.ask(|reply| Command::Answer { ask, answer, by, reply }).await?;
+        Ok(durable.await?)
+    }
+
+    pub async fn attach(&self, from: From, pace: Pace) -> Result<Attachment, Error> {
+        self.ask(|reply| Command::Attach { from, pace, reply }).await
+    }
+
+    pub async fn change(&self, change: Change) -> Result<Changed, Error> {
+        self.ask(|reply| Command::Change { change, reply }).await
+    }
+
+    pub async fn wake(&self) -> Result<SessionFacts, Error> {
+        self.ask(|reply| Command::Wake { reply }).await
+    }
+
+    pub async fn describe(&self) -> Result<Description, Error> {
+        self.ask(|reply| Command::Describe { reply }).await
+    }
+
+    pub async fn rename(&self, title: Arc<str>) -> Result<(), Error> {
+        self.ask(|reply| Command::Rename { title, reply }).await
+    }
+
+    pub async fn close(&self) -> Result<(), Error> {
+        match self.ask(|reply| Command::Close { reply }).await {
+            Err(Error::Closed) => Ok(()),
+            other => other,
+        }
+    }
+
+    async fn ask<T>(
+        &self,
+        command: impl FnOnce(oneshot::Sender<Result<T, Error>>) -> Command,
+    ) -> Result<T, Error> {
+        let (reply, answer) = oneshot::channel();
+        self.mailbox.send(command(reply)).await.map_err(|_| Error::Closed)?;
+        answer.await.unwrap_or(Err(Error::Closed))
+    }
+}

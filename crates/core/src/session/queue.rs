@@ -1,0 +1,53 @@
+//! Prompts that wait for the turn before them. Some agents drop the running turn when a second prompt comes, so a
+//! prompt on a busy session waits here.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use crate::error::Error;
+use crate::model::{Prompt, TurnId};
+
+pub(super) struct Waiting {
+    pub turn: TurnId,
+    pub prompt: Prompt,
+}
+
+pub(super) struct PromptQueue {
+    waiting: VecDeque<Waiting>,
+    limit: usize,
+}
+
+impl PromptQueue {
+    pub(super) fn new(limit: usize) -> Self {
+        Self { waiting: VecDeque::new(), limit }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Whether one more may wait.
+    pub(super) fn check(&self) -> Result<(), Error> {
+        if self.waiting.len() < self.limit {
+            return Ok(());
+        }
+        Err(Error::Busy {
+            what: "the session's queue of prompts",
+            retry_after: Duration::from_secs(5),
+        })
+    }
+
+    pub(super) fn push(&mut self, turn: TurnId, prompt: Prompt) {
+        self.waiting.push_back(Waiting { turn, prompt });
+    }
+
+    pub(super) fn pop(&mut self) -> Option<Waiting> {
+        self.waiting.pop_front()
+    }
+
+    /// Takes a waiting turn out of the queue.
+    pub(super) fn remove(&mut self, turn: TurnId) -> Option<Waiting> {
+        let at = self.waiting.iter().position(|waiting| waiting.turn == turn)?;
+        self.waiting.remove(at)
+    }
+}

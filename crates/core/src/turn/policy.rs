@@ -1,0 +1,56 @@
+//! What is decided about a permission before any person is asked.
+
+use crate::model::{Answer, Ask, AskBody, ToolKind};
+
+/// Rules of a session, set by the operator. Nothing a client sends can widen them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PermissionPolicy {
+    /// Kinds that are allowed once without asking. Kinds that can destroy are never taken from here.
+    auto: Vec<ToolKind>,
+    otherwise: Otherwise,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Otherwise {
+    Ask,
+    Reject,
+}
+
+impl PermissionPolicy {
+    /// Every question goes to whoever is there.
+    pub fn ask() -> Self {
+        Self { auto: Vec::new(), otherwise: Otherwise::Ask }
+    }
+
+    /// Every permission is refused.
+    pub fn reject() -> Self {
+        Self { auto: Vec::new(), otherwise: Otherwise::Reject }
+    }
+
+    /// Allows these kinds once each time. Running, deleting and moving are left out, whatever the caller lists:
+    /// what a command does cannot be told from its kind.
+    #[must_use]
+    pub fn with_auto(mut self, kinds: impl IntoIterator<Item = ToolKind>) -> Self {
+        let harmless = |kind: &ToolKind| {
+            !matches!(kind, ToolKind::Execute | ToolKind::Delete | ToolKind::Move)
+        };
+        self.auto = kinds.into_iter().filter(harmless).collect();
+        self
+    }
+
+    /// The answer that needs no person, if there is one.
+    pub(super) fn decide(&self, ask: &Ask) -> Option<Answer> {
+        let AskBody::Permission { tool, options } = &ask.body else {
+            return (self.otherwise == Otherwise::Reject).then_some(Answer::Cancelled);
+        };
+        if options.is_empty() {
+            return Some(Answer::Cancelled);
+        }
+        if tool.kind.is_some_and(|kind| self.auto.contains(&kind))
+            && let Some(answer) = ask.allow_once()
+        {
+            return Some(answer);
+        }
+        (self.otherwise == Otherwise::Reject).then(|| ask.reject())
+    }
+}

@@ -1,0 +1,357 @@
+//! The turn machine. Pure: no await, no channel, and time comes as an argument. The actor around it is a loop.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::clock::{Clock, RanOut};
+use super::policy::PermissionPolicy;
+use crate::driver::{AgentStop, Signal, Update};
+use crate::error::Error;
+use crate::limit::Limits;
+use crate::model::{
+    Answer, AnsweredBy, Ask, AskId, ClientId, Event, Failure, FailureKind, Frame, Outcome, TurnId,
+    Usage,
+};
+
+/// What the actor must do, in this order.
+#[derive(Clone, Debug)]
+pub enum Action {
+    Log {
+        event: Event,
+        frame: Option<Frame>,
+    },
+    CancelAgent,
+    AnswerAgent {
+        ask: AskId,
+        answer: Answer,
+    },
+    /// The agent no longer obeys: end its session, and its process with it.
+    GiveUpAgent,
+}
+
+pub struct Turn {
+    id: TurnId,
+    state: State,
+    clock: Clock,
+    asks: Vec<OpenAsk>,
+    received: u64,
+    usage: Usage,
+    limits: Limits,
+    policy: PermissionPolicy,
+}
+
+enum State {
+    /// The agent works, or waits for somebody.
+    Running,
+    /// The agent was told to stop and has not said that it did.
+    Cancelling {
+        until: Instant,
+        why: Why,
+    },
+    /// The agent said how it ended; updates may still trail behind.
+    Draining {
+        outcome: Outcome,
+        until: Instant,
+        at_most: Instant,
+    },
+    Ended,
+}
+
+/// Why a turn is being cancelled: what its end will be called.
+#[derive(Clone)]
+enum Why {
+    Asked,
+    Broken(Failure),
+}
+
+struct OpenAsk {
+    ask: Ask,
+    until: Instant,
+}
+
+/// Trailing updates are waited for at most this long, however steadily they come.
+const LONGEST_DRAIN: Duration = Duration::from_secs(30);
+
+impl Turn {
+    /// A turn whose prompt has just gone to the agent.
+    pub fn start(id: TurnId, limits: Limits, policy: PermissionPolicy, now: Instant) -> Self {
+        Self {
+            id,
+            state: State::Running,
+            clock: Clock::start(limits.idle, limits.turn, now),
+            asks: Vec::new(),
+            received: 0,
+            usage: Usage::default(),
+            limits,
+            policy,
+        }
+    }
+
+    pub fn id(&self) -> TurnId {
+        self.id
+    }
+
+    pub fn is_ended(&self) -> bool {
+        matches!(self.state, State::Ended)
+    }
+
+    /// The questions that wait for an answer, oldest first.
+    pub fn open_asks(&self) -> impl Iterator<Item = &Ask> {
+        self.asks.iter().map(|open| &open.ask)
+    }
+
+    /// When [`Turn::on_deadline`] must be called, if nothing happens before.
+    pub fn deadline(&self) -> Option<Instant> {
+        let asks = self.asks.iter().map(|open| open.until).min();
+        match &self.state {
+            State::Running => self.clock.deadline().into_iter().chain(asks).min(),
+            State::Cancelling { until, .. } => Some(*until),
+            State::Draining { until, at_most, .. } => Some(*until.min(at_most)),
+            State::Ended => None,
+        }
+    }
+
+    pub fn on_agent(&mut self, signal: Signal, now: Instant, actions: &mut Vec<Action>) {
+        if self.is_ended() {
+            return;
+        }
+        self.clock.sign_of_life(now);
+        match signal {
+            Signal::Update(update) => self.on_update(update, now, actions),
+            Signal::Done { stop, usage } => {
+                if let Some(usage) = usage {
+                    self.count_usage(&usage, actions);
+                }
+                self.on_done(stop, now, actions);
+            }
+            Signal::Failed(failure) => {
+                let outcome = match &self.state {
+                    // Some agents answer a cancelled prompt with an error.
+                    State::Cancelling { why, .. } => why.outcome(),
+                    _ => Outcome::Interrupted(failure),
+                };
+                self.end(outcome, now, actions);
+            }
+            Signal::Lost(failure) => {
+                let outcome = match &self.state {
+                    State::Cancelling { why, .. } => why.outcome(),
+                    State::Draining { outcome, .. } => outcome.clone(),
+                    State::Running | State::Ended => Outcome::Interrupted(failure),
+                };
+                self.end(outcome, now, actions);
+            }
+        }
+    }
+
+    /// Somebody wants the turn to end. Asking twice changes nothing.
+    pub fn on_cancel(&mut self, now: Instant, actions: &mut Vec<Action>) {
+        if matches!(self.state, State::Running) {
+            self.cancel(Why::Asked, now, actions);
+        }
+    }
+
+    /// Somebody answers a question. The first answer wins; every later one is refused.
+    pub fn on_answer(
+        &mut self,
+        ask: AskId,
+        answer: Answer,
+        by: ClientId,
+        now: Instant,
+        actions: &mut Vec<Action>,
+    ) -> Result<(), Error> {
+        let open = self.asks.iter().find(|open| open.ask.id == ask).ok_or(Error::NotAsked)?;
+        if !open.ask.accepts(&answer) {
+            return Err(Error::Invalid(format!(
+                "`{answer:?}` is not an answer to this question; answer with one of the options it offers"
+            )));
+        }
+        self.resolve(ask, answer, AnsweredBy::Client(by), now, actions);
+        Ok(())
+    }
+
+    /// Ends the turn now, whatever the agent does: the session or the gateway is going away, or the log is broken.
+    pub fn abort(&mut self, failure: Failure, now: Instant, actions: &mut Vec<Action>) {
+        if !self.is_ended() {
+            self.end(Outcome::Interrupted(failure), now, actions);
+            actions.push(Action::CancelAgent);
+        }
+    }
+
+    pub fn on_deadline(&mut self, now: Instant, actions: &mut Vec<Action>) {
+        match &self.state {
+            State::Running => {
+                self.expire_asks(now, actions);
+                if let Some(ran_out) = self.clock.ran_out(now) {
+                    let failure = self.timed_out(ran_out);
+                    self.cancel(Why::Broken(failure), now, actions);
+                }
+            }
+            State::Cancelling { until, why } if *until <= now => {
+                let outcome = why.outcome();
+                self.end(outcome, now, actions);
+                actions.push(Action::GiveUpAgent);
+            }
+            State::Draining { outcome, until, at_most } if *until.min(at_most) <= now => {
+                let outcome = outcome.clone();
+                self.end(outcome, now, actions);
+            }
+            State::Cancelling { .. } | State::Draining { .. } | State::Ended => {}
+        }
+    }
+
+    fn on_update(&mut self, update: Update, now: Instant, actions: &mut Vec<Action>) {
+        let Update { event, frame } = update;
+        self.received += frame.as_ref().map_or(0, |frame| frame.bytes.len() as u64);
+        if self.received > self.limits.turn_bytes {
+            self.too_much(now, actions);
+            return;
+        }
+        if let State::Draining { until, .. } = &mut self.state {
+            *until = now + self.limits.quiet;
+        }
+        match event {
+            Event::Asked(ask) => self.on_asked(*ask, frame, now, actions),
+            Event::Usage(usage) => {
+                self.usage.merge(&usage);
+                actions.push(Action::Log { event: Event::Usage(self.usage), frame });
+            }
+            event => actions.push(Action::Log { event, frame }),
+        }
+    }
+
+    fn on_asked(
+        &mut self,
+        ask: Ask,
+        frame: Option<Frame>,
+        now: Instant,
+        actions: &mut Vec<Action>,
+    ) {
+        let id = ask.id;
+        let at_once = match &self.state {
+            // An agent that waits for an answer would never get to its end.
+            State::Cancelling { .. } | State::Draining { .. } | State::Ended => {
+                Some((Answer::Cancelled, AnsweredBy::Cancel))
+            }
+            State::Running if self.asks.len() >= self.limits.open_asks => {
+                Some((ask.reject(), AnsweredBy::Policy))
+            }
+            State::Running => self.policy.decide(&ask).map(|answer| (answer, AnsweredBy::Policy)),
+        };
+        actions.push(Action::Log { event: Event::Asked(Box::new(ask.clone())), frame });
+        if let Some((answer, by)) = at_once {
+            let event = Event::Answered { ask: id, answer: answer.clone(), by };
+            actions.push(Action::Log { event, frame: None });
+            actions.push(Action::AnswerAgent { ask: id, answer });
+        } else {
+            self.asks.push(OpenAsk { ask, until: now + self.limits.answer });
+            self.clock.wait_begins(now);
+        }
+    }
+
+    fn on_done(&mut self, stop: AgentStop, now: Instant, actions: &mut Vec<Action>) {
+        let outcome = match (&self.state, stop) {
+            (State::Cancelling { why: Why::Broken(failure), .. }, _) => {
+                Outcome::Interrupted(failure.clone())
+            }
+            // The last word of the agent came before our cancel did.
+            (_, AgentStop::Stopped(stop)) => Outcome::Finished(stop),
+            (_, AgentStop::Cancelled) => Outcome::Cancelled,
+        };
+        if matches!(self.state, State::Draining { .. }) {
+            return;
+        }
+        if self.limits.quiet.is_zero() {
+            self.end(outcome, now, actions);
+        } else {
+            self.close_asks(now, actions);
+            let until = now + self.limits.quiet;
+            self.state = State::Draining { outcome, until, at_most: now + LONGEST_DRAIN };
+        }
+    }
+
+    fn cancel(&mut self, why: Why, now: Instant, actions: &mut Vec<Action>) {
+        self.state = State::Cancelling { until: now + self.limits.cancel_grace, why };
+        actions.push(Action::CancelAgent);
+        self.close_asks(now, actions);
+    }
+
+    fn end(&mut self, outcome: Outcome, now: Instant, actions: &mut Vec<Action>) {
+        self.close_asks(now, actions);
+        self.state = State::Ended;
+        actions.push(Action::Log { event: Event::Ended(outcome), frame: None });
+    }
+
+    fn resolve(
+        &mut self,
+        ask: AskId,
+        answer: Answer,
+        by: AnsweredBy,
+        now: Instant,
+        actions: &mut Vec<Action>,
+    ) {
+        self.asks.retain(|open| open.ask.id != ask);
+        self.clock.wait_ends(now);
+        actions.push(Action::Log {
+            event: Event::Answered { ask, answer: answer.clone(), by },
+            frame: None,
+        });
+        actions.push(Action::AnswerAgent { ask, answer });
+    }
+
+    fn close_asks(&mut self, now: Instant, actions: &mut Vec<Action>) {
+        while let Some(open) = self.asks.first() {
+            self.resolve(open.ask.id, Answer::Cancelled, AnsweredBy::Cancel, now, actions);
+        }
+    }
+
+    fn expire_asks(&mut self, now: Instant, actions: &mut Vec<Action>) {
+        while let Some(open) = self.asks.iter().find(|open| open.until <= now) {
+            let (id, answer) = (open.ask.id, open.ask.reject());
+            self.resolve(id, answer, AnsweredBy::Timeout, now, actions);
+        }
+    }
+
+    fn count_usage(&mut self, usage: &Usage, actions: &mut Vec<Action>) {
+        let before = self.usage;
+        self.usage.merge(usage);
+        if self.usage != before {
+            actions.push(Action::Log { event: Event::Usage(self.usage), frame: None });
+        }
+    }
+
+    fn too_much(&mut self, now: Instant, actions: &mut Vec<Action>) {
+        if matches!(self.state, State::Running) {
+            let limit = self.limits.turn_bytes;
+            let failure = Failure::new(
+                FailureKind::LimitReached,
+                format!(
+                    "the agent sent more than {limit} bytes in one turn; raise `turn.bytes` if it should"
+                ),
+            );
+            self.cancel(Why::Broken(failure), now, actions);
+        }
+    }
+
+    fn timed_out(&self, ran_out: RanOut) -> Failure {
+        let seconds = self.clock.limit(ran_out).as_secs();
+        let message = match ran_out {
+            RanOut::Idle => format!(
+                "the agent was silent for {seconds} s; raise `turn.idle` if it needs longer"
+            ),
+            RanOut::Total => format!(
+                "the turn took longer than {seconds} s; raise `turn.total` if it needs longer"
+            ),
+        };
+        Failure::new(FailureKind::TimedOut, message)
+    }
+}
+
+impl Why {
+    fn outcome(&self) -> Outcome {
+        match self {
+            Self::Asked => Outcome::Cancelled,
+            Self::Broken(failure) => Outcome::Interrupted(failure.clone()),
+        }
+    }
+}
