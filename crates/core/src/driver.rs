@@ -7,8 +7,7 @@ use tokio::sync::mpsc;
 
 use crate::BoxFuture;
 use crate::model::{
-    AgentFacts, Answer, AskId, Event, Failure, Frame, Opaque, Principal, Prompt, SessionFacts,
-    Stop, Usage,
+    AgentFacts, Answer, AskId, Event, Failure, Frame, Opaque, Principal, Prompt, SessionFacts, Stop, Usage,
 };
 
 /// Opens conversations with one configured agent.

@@ -35,9 +35,7 @@ impl Error {
             Self::Agent(failure) => failure,
             Self::Store(error) => Failure::new(FailureKind::StoreFailed, error.to_string()),
             Self::Closed => Failure::new(FailureKind::ShuttingDown, self.to_string()),
-            Self::Busy { retry_after, .. } => {
-                Failure::new(FailureKind::Unavailable { retry_after }, self.to_string())
-            }
+            Self::Busy { retry_after, .. } => Failure::new(FailureKind::Unavailable { retry_after }, self.to_string()),
             Self::Invalid(_) | Self::UnknownSession(_) | Self::NotAsked => {
                 Failure::new(FailureKind::Unsupported, self.to_string())
             }

@@ -161,11 +161,7 @@ impl SessionLog {
             From::Now => self.last,
             From::After(seq) => seq.min(self.last),
         };
-        let oldest = self
-            .ring
-            .front()
-            .and_then(|batch| batch.first())
-            .map_or(self.last.next(), |entry| entry.seq);
+        let oldest = self.ring.front().and_then(|batch| batch.first()).map_or(self.last.next(), |entry| entry.seq);
         let older = (after.next() < oldest).then(|| Older { after, until: Seq(oldest.0 - 1) });
         let snapshot = self.ring.iter().filter_map(|batch| after_entry(batch, after)).collect();
         Attachment { older, snapshot, last: self.last, follow: self.followers.add(pace) }
@@ -191,8 +187,7 @@ impl SessionLog {
         self.ring_bytes += batch.iter().map(LogEntry::weight).sum::<usize>();
         self.ring.push_back(batch);
         while self.ring.len() > 1
-            && (self.ring_entries > self.limits.ring_entries
-                || self.ring_bytes > self.limits.ring_bytes)
+            && (self.ring_entries > self.limits.ring_entries || self.ring_bytes > self.limits.ring_bytes)
         {
             let Some(oldest) = self.ring.pop_front() else { break };
             self.ring_entries -= oldest.len();

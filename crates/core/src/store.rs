@@ -12,10 +12,7 @@ use crate::model::{AgentName, Principal, Seq, SessionId, Timestamp, TurnId};
 /// Keeps sessions. One implementation per medium; one test suite runs on each.
 pub trait Store: Send + Sync {
     /// Begins the log of a new session. Resolves when the record is safe.
-    fn create(
-        &self,
-        record: SessionRecord,
-    ) -> BoxFuture<'_, Result<Box<dyn LogWriter>, StoreError>>;
+    fn create(&self, record: SessionRecord) -> BoxFuture<'_, Result<Box<dyn LogWriter>, StoreError>>;
 
     /// Opens the log of an earlier session for more. A torn tail is cut off first. `tail` bounds how many of the
     /// newest entries come back with it.
@@ -32,18 +29,11 @@ pub trait Store: Send + Sync {
 
     /// The sequence number just before the first entry of each of the newest turns: what "the last N turns" means
     /// to [`Store::read`], without reading the turns. At most `turns`, newest last; times are those of the prompts.
-    fn turn_starts(
-        &self,
-        id: SessionId,
-        turns: usize,
-    ) -> BoxFuture<'_, Result<Vec<TurnStart>, StoreError>>;
+    fn turn_starts(&self, id: SessionId, turns: usize) -> BoxFuture<'_, Result<Vec<TurnStart>, StoreError>>;
 
     /// The records that `principal` owns, or all for `None`; newest change first, at most `limit`.
-    fn list(
-        &self,
-        principal: Option<Principal>,
-        limit: usize,
-    ) -> BoxFuture<'_, Result<Vec<SessionRecord>, StoreError>>;
+    fn list(&self, principal: Option<Principal>, limit: usize)
+    -> BoxFuture<'_, Result<Vec<SessionRecord>, StoreError>>;
 
     fn record(&self, id: SessionId) -> BoxFuture<'_, Result<SessionRecord, StoreError>>;
 
@@ -102,13 +92,9 @@ pub struct SessionRecord {
 pub enum StoreError {
     #[error("session `{0}` is not in the store")]
     Unknown(SessionId),
-    #[error(
-        "the disk that holds the sessions is full; free some space, nothing that was acknowledged is lost"
-    )]
+    #[error("the disk that holds the sessions is full; free some space, nothing that was acknowledged is lost")]
     Full,
-    #[error(
-        "the sessions on disk cannot be written: {0}; check the state folder's disk and permissions"
-    )]
+    #[error("the sessions on disk cannot be written: {0}; check the state folder's disk and permissions")]
     Io(String),
     #[error("the sessions on disk are damaged: {0}")]
     Damaged(String),

@@ -63,9 +63,7 @@ impl Followers {
 
     /// Resolves when nobody holds the agent any more. May be dropped and called again: time already spent counts.
     pub(super) async fn release(&mut self) {
-        while let Some(at) =
-            self.all.iter().position(|follower| matches!(follower.state, State::Holding { .. }))
-        {
+        while let Some(at) = self.all.iter().position(|follower| matches!(follower.state, State::Holding { .. })) {
             if !self.all[at].catch_up(self.stall).await {
                 self.all.swap_remove(at);
             }
@@ -83,8 +81,7 @@ impl Follower {
         match self.sender.try_send(Arc::clone(batch)) {
             Ok(()) => true,
             Err(mpsc::error::TrySendError::Full(batch)) if self.pace == Pace::HoldAgent => {
-                self.state =
-                    State::Holding { since: Instant::now(), batches: VecDeque::from([batch]) };
+                self.state = State::Holding { since: Instant::now(), batches: VecDeque::from([batch]) };
                 true
             }
             Err(_) => false,
@@ -94,9 +91,7 @@ impl Follower {
     async fn catch_up(&mut self, stall: Duration) -> bool {
         let State::Holding { since, batches } = &mut self.state else { return true };
         while let Some(batch) = batches.front() {
-            let Ok(Ok(permit)) =
-                tokio::time::timeout_at(*since + stall, self.sender.reserve()).await
-            else {
+            let Ok(Ok(permit)) = tokio::time::timeout_at(*since + stall, self.sender.reserve()).await else {
                 return false;
             };
             permit.send(Arc::clone(batch));

@@ -66,8 +66,7 @@ impl Ask {
 
     /// The answer that says no: a rejecting option where there is one, a cancelled question otherwise.
     pub fn reject(&self) -> Answer {
-        self.first_of(&[OptionKind::RejectOnce, OptionKind::RejectAlways])
-            .unwrap_or(Answer::Cancelled)
+        self.first_of(&[OptionKind::RejectOnce, OptionKind::RejectAlways]).unwrap_or(Answer::Cancelled)
     }
 
     /// Whether `answer` is one that this question can take.
@@ -76,8 +75,7 @@ impl Ask {
             (AskBody::Permission { options, .. }, Answer::Option(id)) => {
                 options.iter().any(|option| option.id == *id && option.kind != OptionKind::Unknown)
             }
-            (AskBody::Form { .. } | AskBody::Extension { .. }, Answer::Result(_))
-            | (_, Answer::Cancelled) => true,
+            (AskBody::Form { .. } | AskBody::Extension { .. }, Answer::Result(_)) | (_, Answer::Cancelled) => true,
             (AskBody::Permission { .. }, Answer::Result(_))
             | (AskBody::Form { .. } | AskBody::Extension { .. }, Answer::Option(_)) => false,
         }
@@ -85,8 +83,7 @@ impl Ask {
 
     fn first_of(&self, kinds: &[OptionKind]) -> Option<Answer> {
         let AskBody::Permission { options, .. } = &self.body else { return None };
-        let option =
-            kinds.iter().find_map(|kind| options.iter().find(|option| option.kind == *kind))?;
+        let option = kinds.iter().find_map(|kind| options.iter().find(|option| option.kind == *kind))?;
         Some(Answer::Option(option.id.clone()))
     }
 }

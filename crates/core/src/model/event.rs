@@ -6,8 +6,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Answer, AnsweredBy, Ask, AskId, ClientId, Command, Content, Opaque, Outcome, Prompt, Text,
-    ToolCall, Usage,
+    Answer, AnsweredBy, Ask, AskId, ClientId, Command, Content, Opaque, Outcome, Prompt, Text, ToolCall, Usage,
 };
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -38,9 +38,7 @@ impl FromStr for SessionId {
 }
 
 /// The place of an entry in its session's log, from 1, without gaps.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Seq(pub u64);
 
 impl Seq {

@@ -46,9 +46,7 @@ impl Text {
     pub fn to_escaped(&self) -> Cow<'_, [u8]> {
         match self.form {
             Form::Escaped => Cow::Borrowed(&self.bytes),
-            Form::Plain if self.bytes.iter().all(|byte| is_unescaped(*byte)) => {
-                Cow::Borrowed(&self.bytes)
-            }
+            Form::Plain if self.bytes.iter().all(|byte| is_unescaped(*byte)) => Cow::Borrowed(&self.bytes),
             Form::Plain => Cow::Owned(escape(&self.to_str()).into_bytes()),
         }
     }
@@ -87,8 +85,7 @@ fn escape(text: &str) -> String {
             '\r' => out.push_str("\\r"),
             '\t' => out.push_str("\\t"),
             control if control < '\u{20}' => {
-                write!(out, "\\u{:04x}", u32::from(control))
-                    .expect("writing to a String cannot fail");
+                write!(out, "\\u{:04x}", u32::from(control)).expect("writing to a String cannot fail");
             }
             other => out.push(other),
         }
@@ -132,8 +129,7 @@ fn unicode_escape(text: &str) -> (char, usize) {
     if !(0xD800..0xDC00).contains(&first) {
         return (char::from_u32(first).unwrap_or(char::REPLACEMENT_CHARACTER), 4);
     }
-    let second =
-        text[4..].strip_prefix("\\u").and_then(unit).filter(|low| (0xDC00..0xE000).contains(low));
+    let second = text[4..].strip_prefix("\\u").and_then(unit).filter(|low| (0xDC00..0xE000).contains(low));
     match second {
         Some(low) => {
             let scalar = 0x10000 + ((first - 0xD800) << 10) + (low - 0xDC00);

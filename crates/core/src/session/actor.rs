@@ -1,23 +1,23 @@
 //! The task that owns a session: it decides with [`Turn`], acts here, and nobody else touches anything.
 
+mod commands;
+mod news;
+
 use std::sync::Arc;
 
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::agent::{Agent, AgentNews};
-use super::handle::{Accepted, Command, Description, Durable, TurnState};
+use super::agent::Agent;
+use super::handle::Command;
 use super::journal::Journal;
 use super::queue::{PromptQueue, Waiting};
-use crate::driver::{Change, Changed, Driver, Opened, Parting, SessionSpec, Signal, Update};
+use crate::driver::{Change, Changed, Driver, Parting, SessionSpec};
 use crate::error::Error;
 use crate::limit::Limits;
 use crate::log::Draft;
-use crate::model::{
-    Answer, AnsweredBy, AskId, ClientId, Event, Failure, FailureKind, Outcome, Prompt,
-    SessionFacts, Timestamp, TurnId,
-};
+use crate::model::{Event, Failure, FailureKind, Outcome, SessionFacts, Timestamp, TurnId};
 use crate::store::{SessionRecord, Store, StoreError};
 use crate::turn::{Action, PermissionPolicy, Turn};
 
@@ -66,11 +66,7 @@ enum Stage {
 }
 
 enum Beside {
-    Changed {
-        result: Result<Changed, Failure>,
-        change: Change,
-        reply: oneshot::Sender<Result<Changed, Error>>,
-    },
+    Changed { result: Result<Changed, Failure>, change: Change, reply: oneshot::Sender<Result<Changed, Error>> },
     RecordKept(Result<(), StoreError>),
     AgentClosed,
 }
@@ -153,125 +149,6 @@ impl Actor {
         Next::GoOn
     }
 
-    fn on_command(&mut self, command: Command) -> Next {
-        match command {
-            Command::Prompt { prompt, by, reply } => answer(reply, self.on_prompt(prompt, by)),
-            Command::Cancel { turn, reply } => answer(reply, self.on_cancel(turn)),
-            Command::Answer { ask, answer: given, by, reply } => {
-                let result = self.on_answer(ask, given, by);
-                answer(reply, result);
-            }
-            Command::Attach { from, pace, reply } => answer(reply, self.journal.attach(from, pace)),
-            Command::Change { change, reply } => self.on_change(change, reply),
-            Command::Wake { reply } => self.on_wake(reply),
-            Command::Describe { reply } => {
-                let description = self.describe();
-                answer(reply, description);
-            }
-            Command::Rename { title, reply } => {
-                self.record.title = Some(Arc::clone(&title));
-                self.keep_record();
-                let result = self.journal.append(vec![Draft {
-                    turn: None,
-                    event: Event::Title(title),
-                    frame: None,
-                }]);
-                answer(reply, result.map(|_| ()));
-            }
-            Command::Close { reply } => {
-                answer(reply, Ok(()));
-                return Next::Stop;
-            }
-        }
-        Next::GoOn
-    }
-
-    fn on_prompt(&mut self, prompt: Prompt, by: ClientId) -> Result<Accepted, Error> {
-        self.queue.check()?;
-        let turn = TurnId(self.last_turn.0 + 1);
-        let event = Event::Prompted { prompt: prompt.clone(), by };
-        let seq = self.journal.append(vec![Draft { turn: Some(turn), event, frame: None }])?;
-        self.last_turn = turn;
-        let busy = !matches!(self.stage, Stage::Idle);
-        let ahead = self.queue.len() + usize::from(busy);
-        if self.record.title.is_none() {
-            self.record.title = title_of(&prompt);
-        }
-        self.record.updated = Timestamp::now();
-        self.keep_record();
-        self.queue.push(turn, prompt);
-        self.start_next();
-        Ok(Accepted { turn, seq, ahead, durable: self.journal.sync() })
-    }
-
-    fn on_cancel(&mut self, turn: Option<TurnId>) -> Result<(), Error> {
-        if let Some(waiting) = turn.and_then(|turn| self.queue.remove(turn)) {
-            return self.end_unstarted(waiting.turn, Outcome::Cancelled);
-        }
-        match &self.stage {
-            Stage::Opening(waiting) if turn.is_none_or(|turn| turn == waiting.turn) => {
-                let turn = waiting.turn;
-                self.stage = Stage::Idle;
-                self.end_unstarted(turn, Outcome::Cancelled)?;
-                self.start_next();
-            }
-            Stage::Running(running) if turn.is_none_or(|turn| turn == running.id()) => {
-                self.with_turn(Turn::on_cancel);
-            }
-            Stage::Idle | Stage::Opening(_) | Stage::Running(_) => {}
-        }
-        Ok(())
-    }
-
-    fn on_answer(&mut self, ask: AskId, given: Answer, by: ClientId) -> Result<Durable, Error> {
-        let Stage::Running(turn) = &mut self.stage else { return Err(Error::NotAsked) };
-        let mut actions = Vec::new();
-        turn.on_answer(ask, given, by, Instant::now(), &mut actions)?;
-        self.act(actions);
-        Ok(self.journal.sync())
-    }
-
-    fn on_change(&mut self, change: Change, reply: oneshot::Sender<Result<Changed, Error>>) {
-        let Some(agent) = self.agent.live() else {
-            let error = Error::Invalid(
-                "no agent is running for this session yet; send a prompt first".into(),
-            );
-            answer(reply, Err(error));
-            return;
-        };
-        let pending = agent.change(change.clone());
-        self.beside.spawn(async move { Beside::Changed { result: pending.await, change, reply } });
-    }
-
-    fn on_wake(&mut self, reply: oneshot::Sender<Result<SessionFacts, Error>>) {
-        if self.agent.live().is_some() {
-            answer(reply, Ok(self.facts.clone()));
-            return;
-        }
-        self.waking.push(reply);
-        self.open_agent();
-    }
-
-    fn describe(&mut self) -> Result<Description, Error> {
-        self.journal.check()?;
-        let (turn, open_asks) = match &self.stage {
-            Stage::Idle => (TurnState::Idle, Vec::new()),
-            Stage::Opening(waiting) => (TurnState::Opening(waiting.turn), Vec::new()),
-            Stage::Running(turn) => {
-                (TurnState::Running(turn.id()), turn.open_asks().cloned().collect())
-            }
-        };
-        Ok(Description {
-            record: self.record.clone(),
-            facts: self.facts.clone(),
-            last: self.journal.last(),
-            turn,
-            queued: self.queue.len(),
-            followers: self.journal.followers(),
-            open_asks,
-        })
-    }
-
     /// Begins the next waiting turn, if the session is free.
     fn start_next(&mut self) {
         while matches!(self.stage, Stage::Idle) {
@@ -301,8 +178,7 @@ impl Actor {
         };
         match agent.prompt(&waiting.prompt) {
             Ok(()) => {
-                let turn =
-                    Turn::start(waiting.turn, self.limits, self.policy.clone(), Instant::now());
+                let turn = Turn::start(waiting.turn, self.limits, self.policy.clone(), Instant::now());
                 self.stage = Stage::Running(Box::new(turn));
                 self.act(vec![Action::Log { event: Event::Started, frame: None }]);
             }
@@ -310,93 +186,6 @@ impl Actor {
                 let ended = self.end_unstarted(waiting.turn, Outcome::Interrupted(failure));
                 report(ended, "the end of a turn");
             }
-        }
-    }
-
-    fn on_news(&mut self, news: AgentNews) {
-        match news {
-            AgentNews::Opened(Ok(opened)) => self.on_opened(opened),
-            AgentNews::Opened(Err(failure)) => self.on_open_failed(failure),
-            AgentNews::Signals(signals) => self.on_signals(signals),
-            AgentNews::Vanished => {
-                let failure =
-                    Failure::new(FailureKind::Internal, "the driver let go of the session");
-                self.on_signals(vec![Signal::Lost(failure)]);
-            }
-        }
-    }
-
-    fn on_opened(&mut self, opened: Opened) {
-        self.facts = opened.facts;
-        self.record.agent_session = Some(opened.agent_session);
-        self.keep_record();
-        self.agent = Agent::Live { session: opened.agent, signals: opened.signals };
-        if let Some(reason) = self.lost.take().filter(|_| !opened.resumed) {
-            let replaced =
-                Draft { turn: None, event: Event::AgentReplaced { reason }, frame: None };
-            let logged = self.journal.append(vec![replaced]);
-            report(logged.map(|_| ()), "the loss of an agent");
-        }
-        for reply in self.waking.drain(..) {
-            answer(reply, Ok(self.facts.clone()));
-        }
-        self.send_prompt();
-        self.start_next();
-    }
-
-    fn on_open_failed(&mut self, failure: Failure) {
-        self.agent = Agent::Absent;
-        for reply in self.waking.drain(..) {
-            answer(reply, Err(Error::Agent(failure.clone())));
-        }
-        if let Stage::Opening(waiting) = &self.stage {
-            let turn = waiting.turn;
-            self.stage = Stage::Idle;
-            let ended = self.end_unstarted(turn, Outcome::Interrupted(failure));
-            report(ended, "the end of a turn");
-        }
-        self.start_next();
-    }
-
-    fn on_signals(&mut self, signals: Vec<Signal>) {
-        let now = Instant::now();
-        let mut actions = Vec::with_capacity(signals.len() + 1);
-        for signal in signals {
-            if let Signal::Update(update) = &signal {
-                self.learn(&update.event);
-            }
-            if let Signal::Lost(failure) = &signal {
-                self.agent = Agent::Absent;
-                self.lost = Some(failure.message.clone());
-            }
-            match &mut self.stage {
-                Stage::Running(turn) if !turn.is_ended() => {
-                    turn.on_agent(signal, now, &mut actions);
-                }
-                // Between turns only what the session itself tells is of interest.
-                Stage::Idle | Stage::Opening(_) | Stage::Running(_) => {
-                    if let Signal::Update(update) = signal {
-                        between_turns(update, &mut actions);
-                    }
-                }
-            }
-        }
-        self.act(actions);
-    }
-
-    /// Keeps the session's facts as the agent changes them.
-    fn learn(&mut self, event: &Event) {
-        match event {
-            Event::Mode(mode) => self.facts.mode = Some(Arc::clone(mode)),
-            Event::Model(model) => self.facts.model = Some(Arc::clone(model)),
-            Event::Commands(commands) => self.facts.commands.clone_from(commands),
-            Event::Options(options) => self.facts.options = Some(options.clone()),
-            Event::Title(title) => {
-                self.facts.title = Some(Arc::clone(title));
-                self.record.title = Some(Arc::clone(title));
-                self.keep_record();
-            }
-            _ => {}
         }
     }
 
@@ -545,8 +334,7 @@ impl Actor {
     }
 
     async fn shut_down(mut self) {
-        let failure =
-            Failure::new(FailureKind::ShuttingDown, "the session was closed while the turn ran");
+        let failure = Failure::new(FailureKind::ShuttingDown, "the session was closed while the turn ran");
         while let Some(waiting) = self.queue.pop() {
             let ended = self.end_unstarted(waiting.turn, Outcome::Interrupted(failure.clone()));
             report(ended, "the end of a turn");
@@ -566,20 +354,6 @@ impl Actor {
     }
 }
 
-/// An update while no turn runs. A question then has nobody whose turn it could hold up.
-fn between_turns(update: Update, actions: &mut Vec<Action>) {
-    let ask = match &update.event {
-        Event::Asked(ask) => Some(ask.id),
-        _ => None,
-    };
-    actions.push(Action::Log { event: update.event, frame: update.frame });
-    if let Some(ask) = ask {
-        let event = Event::Answered { ask, answer: Answer::Cancelled, by: AnsweredBy::Policy };
-        actions.push(Action::Log { event, frame: None });
-        actions.push(Action::AnswerAgent { ask, answer: Answer::Cancelled });
-    }
-}
-
 async fn sleep_until(deadline: Option<Instant>) {
     match deadline {
         Some(deadline) => tokio::time::sleep_until(deadline).await,
@@ -596,11 +370,4 @@ fn report(result: Result<(), Error>, what: &str) {
     if let Err(error) = result {
         tracing::error!(%error, "{what} could not be written");
     }
-}
-
-/// The first words of the first prompt.
-fn title_of(prompt: &Prompt) -> Option<Arc<str>> {
-    let text = prompt.plain_text();
-    let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
-    Some(line.chars().take(80).collect::<String>().into())
 }

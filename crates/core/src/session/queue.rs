@@ -31,10 +31,7 @@ impl PromptQueue {
         if self.waiting.len() < self.limit {
             return Ok(());
         }
-        Err(Error::Busy {
-            what: "the session's queue of prompts",
-            retry_after: Duration::from_secs(5),
-        })
+        Err(Error::Busy { what: "the session's queue of prompts", retry_after: Duration::from_secs(5) })
     }
 
     pub(super) fn push(&mut self, turn: TurnId, prompt: Prompt) {

@@ -15,9 +15,7 @@ use crate::driver::{Driver, SessionSpec, ToolServer};
 use crate::error::Error;
 use crate::limit::Limits;
 use crate::log::{Draft, LogEntry, SessionLog};
-use crate::model::{
-    AgentName, Event, Failure, FailureKind, Outcome, Principal, Seq, SessionId, Timestamp, TurnId,
-};
+use crate::model::{AgentName, Event, Failure, FailureKind, Outcome, Principal, Seq, SessionId, Timestamp, TurnId};
 use crate::store::{LogWriter, SessionRecord, Store, StoreError};
 use crate::turn::PermissionPolicy;
 
@@ -76,11 +74,7 @@ struct Live {
 const MAILBOX: usize = 64;
 
 impl Sessions {
-    pub fn new(
-        store: Arc<dyn Store>,
-        agents: HashMap<AgentName, AgentSetup>,
-        config: SessionsConfig,
-    ) -> Self {
+    pub fn new(store: Arc<dyn Store>, agents: HashMap<AgentName, AgentSetup>, config: SessionsConfig) -> Self {
         Self { store, agents, config, inner: Mutex::default() }
     }
 
@@ -187,8 +181,7 @@ impl Sessions {
             tool_servers: Vec::new(),
         };
         let lost = record.agent_session.is_some().then(|| "the gateway was restarted".to_owned());
-        let past =
-            Past { last: reopened.last, last_turn: reopened.last_turn, tail: reopened.tail, lost };
+        let past = Past { last: reopened.last, last_turn: reopened.last_turn, tail: reopened.tail, lost };
         self.start(record, spec, reopened.writer, past, setup)
     }
 
@@ -213,10 +206,7 @@ impl Sessions {
         journal.append(unfinished)?;
         let (mailbox, commands) = mpsc::channel(MAILBOX);
         let handle = SessionHandle::new(record.id, mailbox);
-        inner.live.insert(
-            record.id,
-            Live { handle: handle.clone(), principal: record.principal.clone() },
-        );
+        inner.live.insert(record.id, Live { handle: handle.clone(), principal: record.principal.clone() });
         let actor = Actor::new(Parts {
             record,
             spec,
@@ -234,9 +224,7 @@ impl Sessions {
 
     fn setup(&self, agent: &AgentName) -> Result<&AgentSetup, Error> {
         self.agents.get(agent).ok_or_else(|| {
-            Error::Invalid(format!(
-                "agent `{agent}` is not configured; `gembridge agents` lists those that are"
-            ))
+            Error::Invalid(format!("agent `{agent}` is not configured; `gembridge agents` lists those that are"))
         })
     }
 
@@ -253,10 +241,7 @@ impl Sessions {
         if inner.live.len() < self.config.live {
             return Ok(());
         }
-        Err(Error::Busy {
-            what: "the gateway's table of sessions",
-            retry_after: Duration::from_secs(10),
-        })
+        Err(Error::Busy { what: "the gateway's table of sessions", retry_after: Duration::from_secs(10) })
     }
 
     /// Never held across an await; a panic while it was held left nothing half-done.
@@ -306,17 +291,10 @@ fn unfinished_turns(past: &Past) -> Vec<Draft> {
         .filter(|entry| matches!(entry.event, Event::Ended(_)))
         .filter_map(|entry| entry.turn)
         .collect();
-    let failure = Failure::new(
-        FailureKind::ShuttingDown,
-        "the gateway stopped while the turn ran; what came is kept",
-    );
+    let failure = Failure::new(FailureKind::ShuttingDown, "the gateway stopped while the turn ran; what came is kept");
     (first.0..=last_turn.0)
         .map(TurnId)
         .filter(|turn| !ended.contains(turn))
-        .map(|turn| Draft {
-            turn: Some(turn),
-            event: Event::Ended(Outcome::Interrupted(failure.clone())),
-            frame: None,
-        })
+        .map(|turn| Draft { turn: Some(turn), event: Event::Ended(Outcome::Interrupted(failure.clone())), frame: None })
         .collect()
 }

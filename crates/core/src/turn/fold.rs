@@ -1,8 +1,8 @@
 //! Folds a turn's events into items. A whole answer is this fold of the stream; there is no second path.
 
 use crate::model::{
-    Answer, Ask, AskBody, AskId, Event, Item, OptionKind, Outcome, Text, ToolCall, ToolCallId,
-    ToolItem, ToolStatus, Usage,
+    Answer, Ask, AskBody, AskId, Event, Item, OptionKind, Outcome, Text, ToolCall, ToolCallId, ToolItem, ToolStatus,
+    Usage,
 };
 
 /// What a turn has come to so far.
@@ -93,13 +93,9 @@ impl Fold {
 
     /// The call with this id, made on whichever mention of it comes first.
     fn tool(&mut self, id: &ToolCallId) -> &mut ToolItem {
-        let at = self
-            .items
-            .iter()
-            .position(|item| matches!(item, Item::Tool(tool) if tool.call.id == *id));
+        let at = self.items.iter().position(|item| matches!(item, Item::Tool(tool) if tool.call.id == *id));
         let at = at.unwrap_or_else(|| {
-            self.items
-                .push(Item::Tool(ToolItem { call: ToolCall::update(id.clone()), refused: false }));
+            self.items.push(Item::Tool(ToolItem { call: ToolCall::update(id.clone()), refused: false }));
             self.items.len() - 1
         });
         match &mut self.items[at] {

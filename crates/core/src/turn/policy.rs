@@ -31,9 +31,7 @@ impl PermissionPolicy {
     /// what a command does cannot be told from its kind.
     #[must_use]
     pub fn with_auto(mut self, kinds: impl IntoIterator<Item = ToolKind>) -> Self {
-        let harmless = |kind: &ToolKind| {
-            !matches!(kind, ToolKind::Execute | ToolKind::Delete | ToolKind::Move)
-        };
+        let harmless = |kind: &ToolKind| !matches!(kind, ToolKind::Execute | ToolKind::Delete | ToolKind::Move);
         self.auto = kinds.into_iter().filter(harmless).collect();
         self
     }

@@ -10,8 +10,7 @@ use crate::driver::{AgentStop, Signal, Update};
 use crate::error::Error;
 use crate::limit::Limits;
 use crate::model::{
-    Answer, AnsweredBy, Ask, AskId, ClientId, Event, Failure, FailureKind, Frame, Outcome, TurnId,
-    Usage,
+    Answer, AnsweredBy, Ask, AskId, ClientId, Event, Failure, FailureKind, Frame, Outcome, TurnId, Usage,
 };
 
 /// What the actor must do, in this order.
@@ -220,22 +219,14 @@ impl Turn {
         }
     }
 
-    fn on_asked(
-        &mut self,
-        ask: Ask,
-        frame: Option<Frame>,
-        now: Instant,
-        actions: &mut Vec<Action>,
-    ) {
+    fn on_asked(&mut self, ask: Ask, frame: Option<Frame>, now: Instant, actions: &mut Vec<Action>) {
         let id = ask.id;
         let at_once = match &self.state {
             // An agent that waits for an answer would never get to its end.
             State::Cancelling { .. } | State::Draining { .. } | State::Ended => {
                 Some((Answer::Cancelled, AnsweredBy::Cancel))
             }
-            State::Running if self.asks.len() >= self.limits.open_asks => {
-                Some((ask.reject(), AnsweredBy::Policy))
-            }
+            State::Running if self.asks.len() >= self.limits.open_asks => Some((ask.reject(), AnsweredBy::Policy)),
             State::Running => self.policy.decide(&ask).map(|answer| (answer, AnsweredBy::Policy)),
         };
         actions.push(Action::Log { event: Event::Asked(Box::new(ask.clone())), frame });
@@ -251,9 +242,7 @@ impl Turn {
 
     fn on_done(&mut self, stop: AgentStop, now: Instant, actions: &mut Vec<Action>) {
         let outcome = match (&self.state, stop) {
-            (State::Cancelling { why: Why::Broken(failure), .. }, _) => {
-                Outcome::Interrupted(failure.clone())
-            }
+            (State::Cancelling { why: Why::Broken(failure), .. }, _) => Outcome::Interrupted(failure.clone()),
             // The last word of the agent came before our cancel did.
             (_, AgentStop::Stopped(stop)) => Outcome::Finished(stop),
             (_, AgentStop::Cancelled) => Outcome::Cancelled,
@@ -282,20 +271,10 @@ impl Turn {
         actions.push(Action::Log { event: Event::Ended(outcome), frame: None });
     }
 
-    fn resolve(
-        &mut self,
-        ask: AskId,
-        answer: Answer,
-        by: AnsweredBy,
-        now: Instant,
-        actions: &mut Vec<Action>,
-    ) {
+    fn resolve(&mut self, ask: AskId, answer: Answer, by: AnsweredBy, now: Instant, actions: &mut Vec<Action>) {
         self.asks.retain(|open| open.ask.id != ask);
         self.clock.wait_ends(now);
-        actions.push(Action::Log {
-            event: Event::Answered { ask, answer: answer.clone(), by },
-            frame: None,
-        });
+        actions.push(Action::Log { event: Event::Answered { ask, answer: answer.clone(), by }, frame: None });
         actions.push(Action::AnswerAgent { ask, answer });
     }
 
@@ -325,9 +304,7 @@ impl Turn {
             let limit = self.limits.turn_bytes;
             let failure = Failure::new(
                 FailureKind::LimitReached,
-                format!(
-                    "the agent sent more than {limit} bytes in one turn; raise `turn.bytes` if it should"
-                ),
+                format!("the agent sent more than {limit} bytes in one turn; raise `turn.bytes` if it should"),
             );
             self.cancel(Why::Broken(failure), now, actions);
         }
@@ -336,12 +313,8 @@ impl Turn {
     fn timed_out(&self, ran_out: RanOut) -> Failure {
         let seconds = self.clock.limit(ran_out).as_secs();
         let message = match ran_out {
-            RanOut::Idle => format!(
-                "the agent was silent for {seconds} s; raise `turn.idle` if it needs longer"
-            ),
-            RanOut::Total => format!(
-                "the turn took longer than {seconds} s; raise `turn.total` if it needs longer"
-            ),
+            RanOut::Idle => format!("the agent was silent for {seconds} s; raise `turn.idle` if it needs longer"),
+            RanOut::Total => format!("the turn took longer than {seconds} s; raise `turn.total` if it needs longer"),
         };
         Failure::new(FailureKind::TimedOut, message)
     }

@@ -1,0 +1,134 @@
+//! What others ask of a session.
+
+use std::sync::Arc;
+
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use super::{Actor, Beside, Next, Stage, answer};
+use crate::driver::{Change, Changed};
+use crate::error::Error;
+use crate::log::Draft;
+use crate::model::{Answer, AskId, ClientId, Event, Outcome, Prompt, SessionFacts, Timestamp, TurnId};
+use crate::session::handle::{Accepted, Command, Description, Durable, TurnState};
+use crate::turn::Turn;
+
+impl Actor {
+    pub(super) fn on_command(&mut self, command: Command) -> Next {
+        match command {
+            Command::Prompt { prompt, by, reply } => answer(reply, self.on_prompt(prompt, by)),
+            Command::Cancel { turn, reply } => answer(reply, self.on_cancel(turn)),
+            Command::Answer { ask, answer: given, by, reply } => {
+                let result = self.on_answer(ask, given, by);
+                answer(reply, result);
+            }
+            Command::Attach { from, pace, reply } => answer(reply, self.journal.attach(from, pace)),
+            Command::Change { change, reply } => self.on_change(change, reply),
+            Command::Wake { reply } => self.on_wake(reply),
+            Command::Describe { reply } => {
+                let description = self.describe();
+                answer(reply, description);
+            }
+            Command::Rename { title, reply } => {
+                self.record.title = Some(Arc::clone(&title));
+                self.keep_record();
+                let result = self.journal.append(vec![Draft { turn: None, event: Event::Title(title), frame: None }]);
+                answer(reply, result.map(|_| ()));
+            }
+            Command::Close { reply } => {
+                answer(reply, Ok(()));
+                return Next::Stop;
+            }
+        }
+        Next::GoOn
+    }
+
+    fn on_prompt(&mut self, prompt: Prompt, by: ClientId) -> Result<Accepted, Error> {
+        self.queue.check()?;
+        let turn = TurnId(self.last_turn.0 + 1);
+        let event = Event::Prompted { prompt: prompt.clone(), by };
+        let seq = self.journal.append(vec![Draft { turn: Some(turn), event, frame: None }])?;
+        self.last_turn = turn;
+        let busy = !matches!(self.stage, Stage::Idle);
+        let ahead = self.queue.len() + usize::from(busy);
+        if self.record.title.is_none() {
+            self.record.title = title_of(&prompt);
+        }
+        self.record.updated = Timestamp::now();
+        self.keep_record();
+        self.queue.push(turn, prompt);
+        self.start_next();
+        Ok(Accepted { turn, seq, ahead, durable: self.journal.sync() })
+    }
+
+    fn on_cancel(&mut self, turn: Option<TurnId>) -> Result<(), Error> {
+        if let Some(waiting) = turn.and_then(|turn| self.queue.remove(turn)) {
+            return self.end_unstarted(waiting.turn, Outcome::Cancelled);
+        }
+        match &self.stage {
+            Stage::Opening(waiting) if turn.is_none_or(|turn| turn == waiting.turn) => {
+                let turn = waiting.turn;
+                self.stage = Stage::Idle;
+                self.end_unstarted(turn, Outcome::Cancelled)?;
+                self.start_next();
+            }
+            Stage::Running(running) if turn.is_none_or(|turn| turn == running.id()) => {
+                self.with_turn(Turn::on_cancel);
+            }
+            Stage::Idle | Stage::Opening(_) | Stage::Running(_) => {}
+        }
+        Ok(())
+    }
+
+    fn on_answer(&mut self, ask: AskId, given: Answer, by: ClientId) -> Result<Durable, Error> {
+        let Stage::Running(turn) = &mut self.stage else { return Err(Error::NotAsked) };
+        let mut actions = Vec::new();
+        turn.on_answer(ask, given, by, Instant::now(), &mut actions)?;
+        self.act(actions);
+        Ok(self.journal.sync())
+    }
+
+    fn on_change(&mut self, change: Change, reply: oneshot::Sender<Result<Changed, Error>>) {
+        let Some(agent) = self.agent.live() else {
+            let error = Error::Invalid("no agent is running for this session yet; send a prompt first".into());
+            answer(reply, Err(error));
+            return;
+        };
+        let pending = agent.change(change.clone());
+        self.beside.spawn(async move { Beside::Changed { result: pending.await, change, reply } });
+    }
+
+    fn on_wake(&mut self, reply: oneshot::Sender<Result<SessionFacts, Error>>) {
+        if self.agent.live().is_some() {
+            answer(reply, Ok(self.facts.clone()));
+            return;
+        }
+        self.waking.push(reply);
+        self.open_agent();
+    }
+
+    fn describe(&mut self) -> Result<Description, Error> {
+        self.journal.check()?;
+        let (turn, open_asks) = match &self.stage {
+            Stage::Idle => (TurnState::Idle, Vec::new()),
+            Stage::Opening(waiting) => (TurnState::Opening(waiting.turn), Vec::new()),
+            Stage::Running(turn) => (TurnState::Running(turn.id()), turn.open_asks().cloned().collect()),
+        };
+        Ok(Description {
+            record: self.record.clone(),
+            facts: self.facts.clone(),
+            last: self.journal.last(),
+            turn,
+            queued: self.queue.len(),
+            followers: self.journal.followers(),
+            open_asks,
+        })
+    }
+}
+
+/// The first words of the first prompt.
+fn title_of(prompt: &Prompt) -> Option<Arc<str>> {
+    let text = prompt.plain_text();
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
+    Some(line.chars().take(80).collect::<String>().into())
+}

@@ -1,0 +1,114 @@
+//! What the agent does, and what it changes.
+
+use std::sync::Arc;
+
+use tokio::time::Instant;
+
+use super::{Actor, Stage, answer, report};
+use crate::driver::{Opened, Signal, Update};
+use crate::error::Error;
+use crate::log::Draft;
+use crate::model::{Answer, AnsweredBy, Event, Failure, FailureKind, Outcome};
+use crate::session::agent::{Agent, AgentNews};
+use crate::turn::Action;
+
+impl Actor {
+    pub(super) fn on_news(&mut self, news: AgentNews) {
+        match news {
+            AgentNews::Opened(Ok(opened)) => self.on_opened(opened),
+            AgentNews::Opened(Err(failure)) => self.on_open_failed(failure),
+            AgentNews::Signals(signals) => self.on_signals(signals),
+            AgentNews::Vanished => {
+                let failure = Failure::new(FailureKind::Internal, "the driver let go of the session");
+                self.on_signals(vec![Signal::Lost(failure)]);
+            }
+        }
+    }
+
+    fn on_opened(&mut self, opened: Opened) {
+        self.facts = opened.facts;
+        self.record.agent_session = Some(opened.agent_session);
+        self.keep_record();
+        self.agent = Agent::Live { session: opened.agent, signals: opened.signals };
+        if let Some(reason) = self.lost.take().filter(|_| !opened.resumed) {
+            let replaced = Draft { turn: None, event: Event::AgentReplaced { reason }, frame: None };
+            let logged = self.journal.append(vec![replaced]);
+            report(logged.map(|_| ()), "the loss of an agent");
+        }
+        for reply in self.waking.drain(..) {
+            answer(reply, Ok(self.facts.clone()));
+        }
+        self.send_prompt();
+        self.start_next();
+    }
+
+    fn on_open_failed(&mut self, failure: Failure) {
+        self.agent = Agent::Absent;
+        for reply in self.waking.drain(..) {
+            answer(reply, Err(Error::Agent(failure.clone())));
+        }
+        if let Stage::Opening(waiting) = &self.stage {
+            let turn = waiting.turn;
+            self.stage = Stage::Idle;
+            let ended = self.end_unstarted(turn, Outcome::Interrupted(failure));
+            report(ended, "the end of a turn");
+        }
+        self.start_next();
+    }
+
+    fn on_signals(&mut self, signals: Vec<Signal>) {
+        let now = Instant::now();
+        let mut actions = Vec::with_capacity(signals.len() + 1);
+        for signal in signals {
+            if let Signal::Update(update) = &signal {
+                self.learn(&update.event);
+            }
+            if let Signal::Lost(failure) = &signal {
+                self.agent = Agent::Absent;
+                self.lost = Some(failure.message.clone());
+            }
+            match &mut self.stage {
+                Stage::Running(turn) if !turn.is_ended() => {
+                    turn.on_agent(signal, now, &mut actions);
+                }
+                // Between turns only what the session itself tells is of interest.
+                Stage::Idle | Stage::Opening(_) | Stage::Running(_) => {
+                    if let Signal::Update(update) = signal {
+                        between_turns(update, &mut actions);
+                    }
+                }
+            }
+        }
+        self.act(actions);
+    }
+
+    /// Keeps the session's facts as the agent changes them.
+    pub(super) fn learn(&mut self, event: &Event) {
+        match event {
+            Event::Mode(mode) => self.facts.mode = Some(Arc::clone(mode)),
+            Event::Model(model) => self.facts.model = Some(Arc::clone(model)),
+            Event::Commands(commands) => self.facts.commands.clone_from(commands),
+            Event::Options(options) => self.facts.options = Some(options.clone()),
+            Event::Title(title) => {
+                self.facts.title = Some(Arc::clone(title));
+                self.record.title = Some(Arc::clone(title));
+                self.keep_record();
+            }
+            _ => {}
+        }
+    }
+}
+
+/// An update while no turn runs. A question then has nobody whose turn it could hold up.
+fn between_turns(update: Update, actions: &mut Vec<Action>) {
+    let ask = match &update.event {
+        Event::Asked(ask) => Some(ask.id),
+        _ => None,
+    };
+    actions.push(Action::Log { event: update.event, frame: update.frame });
+    if let Some(ask) = ask {
+        let event = Event::Answered { ask, answer: Answer::Cancelled, by: AnsweredBy::Policy };
+        actions.push(Action::Log { event, frame: None });
+        actions.push(Action::AnswerAgent { ask, answer: Answer::Cancelled });
+    }
+}
