@@ -1,0 +1,123 @@
+//! Steps that call the tools of the session's MCP servers.
+
+use std::rc::Rc;
+
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+
+use super::Turn;
+use super::tools::{Announced, text_content};
+use crate::mcp::{self, Server};
+use crate::script::Call;
+
+impl Turn {
+    pub(super) async fn list_tools(&self) {
+        let servers = self.session.servers();
+        if servers.is_empty() {
+            return self.stream("The session has no MCP servers; a client names them in `session/new`.").await;
+        }
+        for server in servers.iter() {
+            match server.tools().await {
+                Ok(tools) if tools.is_empty() => self.stream(&format!("- `{}` offers no tools\n", server.name)).await,
+                Ok(tools) => {
+                    for tool in tools {
+                        self.stream(&format!("- `{}` of `{}`: {}\n", tool.name, server.name, tool.description)).await;
+                    }
+                }
+                Err(why) => self.stream(&format!("- `{}` cannot be used: {why}\n", server.name)).await,
+            }
+        }
+    }
+
+    pub(super) async fn call_and_tell(&self, call: &Call) {
+        let text = self.call(call).await;
+        self.stream(&text).await;
+    }
+
+    pub(super) async fn call_and_be_done(&self, call: &Call) {
+        self.call(call).await;
+        self.stream("done").await;
+    }
+
+    /// All calls at once; their results are told in the order of the lines.
+    pub(super) async fn call_all(self: &Rc<Self>, calls: Vec<Call>) {
+        let mut running = JoinSet::new();
+        let mut results = vec![String::new(); calls.len()];
+        for (index, call) in calls.into_iter().enumerate() {
+            let turn = Rc::clone(self);
+            running.spawn_local(async move { (index, turn.call(&call).await) });
+        }
+        while let Some(ended) = running.join_next().await {
+            match ended {
+                Ok((index, text)) => results[index] = text,
+                Err(error) => crate::complain(&format!("a tool call was lost: {error}")),
+            }
+        }
+        for text in results {
+            self.stream(&text).await;
+            self.say("\n").await;
+        }
+    }
+
+    /// Makes one call and returns the text to tell.
+    async fn call(&self, call: &Call) -> String {
+        let arguments = match &call.arguments {
+            Ok(arguments) => arguments.clone(),
+            Err(why) => return format!("The arguments of `{}` are not JSON: {why}", call.tool),
+        };
+        let (server, tool) = match self.find_tool(&call.tool).await {
+            Ok(found) => found,
+            Err(why) => return why,
+        };
+        let id = self
+            .open_call(Announced {
+                title: &tool,
+                kind: "other",
+                input: arguments.clone(),
+                locations: json!([]),
+                content: json!([]),
+            })
+            .await;
+        self.start_call(&id).await;
+        match mcp::call(&self.connection, &server, &tool, arguments).await {
+            Ok(result) => self.tell_result(&id, &tool, result).await,
+            Err(why) => {
+                self.close_call(&id, "failed", text_content(&why), Value::Null).await;
+                format!("Tool `{tool}` failed: {why}")
+            }
+        }
+    }
+
+    async fn tell_result(&self, id: &str, tool: &str, result: Value) -> String {
+        let blocks = result["content"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let text: Vec<_> = blocks.iter().filter_map(|block| block["text"].as_str()).collect();
+        let text = text.join("\n");
+        let content: Vec<_> = blocks.iter().map(|block| json!({"type": "content", "content": block})).collect();
+        let failed = result["isError"] == true;
+        self.close_call(id, if failed { "failed" } else { "completed" }, content.into(), result).await;
+        if failed {
+            return format!("Tool `{tool}` failed: {text}");
+        }
+        format!("Tool `{tool}` answered: {text}")
+    }
+
+    /// Finds a tool by its name, or by `server/name` where several servers offer it.
+    async fn find_tool(&self, wanted: &str) -> Result<(Rc<Server>, String), String> {
+        let mut offered = Vec::new();
+        for server in self.session.servers().iter() {
+            match server.tools().await {
+                Ok(tools) => {
+                    for tool in tools {
+                        if tool.name == wanted || format!("{}/{}", server.name, tool.name) == wanted {
+                            return Ok((Rc::clone(server), tool.name));
+                        }
+                        offered.push(format!("`{}`", tool.name));
+                    }
+                }
+                Err(why) => offered.push(format!("nothing from `{}` ({why})", server.name)),
+            }
+        }
+        let offered = if offered.is_empty() { "no tools".to_owned() } else { offered.join(", ") };
+        Err(format!("There is no tool `{wanted}`; the session's MCP servers offer {offered}."))
+    }
+}
