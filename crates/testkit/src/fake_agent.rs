@@ -85,9 +85,7 @@ fn crash_at_start() -> ExitCode {
 /// A handler that does nothing but set a flag replaces the default, which would end the process.
 fn ignore_polite_signals() -> io::Result<()> {
     let seen = Arc::new(AtomicBool::new(false));
-    for signal in
-        [signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT, signal_hook::consts::SIGHUP]
-    {
+    for signal in [signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT, signal_hook::consts::SIGHUP] {
         signal_hook::flag::register(signal, seen.clone())?;
     }
     Ok(())

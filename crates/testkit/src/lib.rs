@@ -4,3 +4,12 @@
 #![expect(clippy::disallowed_methods, reason = "a test kit starts the programs it fakes")]
 
 pub mod fake_agent;
+pub mod gemini_api;
+pub mod process_table;
+pub mod programs;
+pub mod raw_acp;
+pub mod record;
+
+pub use process_table::{open_fds, processes_with_tag, pss_kb, rss_kb, zombies_of};
+pub use programs::{fake_agent_path, fake_gemini_api_path, real_gemini};
+pub use record::Record;

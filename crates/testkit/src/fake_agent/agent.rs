@@ -129,10 +129,7 @@ impl Agent {
         {
             let mut sessions = self.sessions();
             let Some(session) = sessions.get(&session_id) else {
-                return self.refuse(
-                    id,
-                    &Refusal { code: -32602, message: format!("Session not found: {session_id}") },
-                );
+                return self.refuse(id, &Refusal { code: -32602, message: format!("Session not found: {session_id}") });
             };
             if let Some(running) = &session.running {
                 if !self.options.quirk(Quirk::SecondPromptCancelsFirst) {

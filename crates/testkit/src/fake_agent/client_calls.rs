@@ -23,14 +23,10 @@ pub fn permission(stage: &Stage, variant: Variant, title: &str) -> Result<(), En
     let outcome = ask_permission(stage, variant, &tool)?;
     let refused = !outcome.starts_with("allow");
     if !refused {
-        stage.update(
-            &json!({"sessionUpdate": "tool_call_update", "toolCallId": id, "status": "completed",
-            "content": [{"type": "content", "content": {"type": "text", "text": "done"}}]}),
-        )?;
+        stage.update(&json!({"sessionUpdate": "tool_call_update", "toolCallId": id, "status": "completed",
+            "content": [{"type": "content", "content": {"type": "text", "text": "done"}}]}))?;
     } else if announced {
-        stage.update(
-            &json!({"sessionUpdate": "tool_call_update", "toolCallId": id, "status": "failed"}),
-        )?;
+        stage.update(&json!({"sessionUpdate": "tool_call_update", "toolCallId": id, "status": "failed"}))?;
     }
     stage.say(&format!("permission: {outcome}"))
 }
@@ -91,29 +87,22 @@ pub fn read(stage: &Stage, path: &str, line: Option<u64>, limit: Option<u64>) ->
         }
     }
     match ask(stage, "fs/read_text_file", &params)? {
-        Ok(result) => {
-            stage.say(&format!("read: {}", result["content"].as_str().unwrap_or_default()))
-        }
+        Ok(result) => stage.say(&format!("read: {}", result["content"].as_str().unwrap_or_default())),
         Err(error) => stage.say(&format!("read error {error}")),
     }
 }
 
 pub fn write(stage: &Stage, path: &str, text: &str) -> Result<(), Ended> {
-    let params =
-        json!({"sessionId": stage.session, "path": absolute(stage, path), "content": text});
+    let params = json!({"sessionId": stage.session, "path": absolute(stage, path), "content": text});
     match ask(stage, "fs/write_text_file", &params)? {
         Ok(_) => stage.say("write: ok"),
         Err(error) => stage.say(&format!("write error {error}")),
     }
 }
 
-pub fn terminal(
-    stage: &Stage,
-    command: &str,
-    args: &[String],
-    end: TerminalEnd,
-) -> Result<(), Ended> {
-    let params = json!({"sessionId": stage.session, "command": command, "args": args, "env": [], "outputByteLimit": 65_536});
+pub fn terminal(stage: &Stage, command: &str, args: &[String], end: TerminalEnd) -> Result<(), Ended> {
+    let params =
+        json!({"sessionId": stage.session, "command": command, "args": args, "env": [], "outputByteLimit": 65_536});
     let created = match ask(stage, "terminal/create", &params)? {
         Ok(created) => created,
         Err(error) => return stage.say(&format!("terminal error {error}")),
@@ -121,10 +110,8 @@ pub fn terminal(
     let terminal = created["terminalId"].as_str().unwrap_or_default();
     let params = json!({"sessionId": stage.session, "terminalId": terminal});
     let id = tool_call_id("terminal");
-    stage.update(
-        &json!({"sessionUpdate": "tool_call", "toolCallId": id, "title": command, "kind": "execute",
-        "status": "in_progress", "content": [{"type": "terminal", "terminalId": terminal}]}),
-    )?;
+    stage.update(&json!({"sessionUpdate": "tool_call", "toolCallId": id, "title": command, "kind": "execute",
+        "status": "in_progress", "content": [{"type": "terminal", "terminalId": terminal}]}))?;
     if end == TerminalEnd::Killed
         && let Err(error) = ask(stage, "terminal/kill", &params)?
     {
@@ -135,19 +122,16 @@ pub fn terminal(
     if let Err(error) = ask(stage, "terminal/release", &params)? {
         stage.say(&format!("terminal/release error {error} "))?;
     }
-    stage.update(
-        &json!({"sessionUpdate": "tool_call_update", "toolCallId": id, "status": "completed"}),
-    )?;
+    stage.update(&json!({"sessionUpdate": "tool_call_update", "toolCallId": id, "status": "completed"}))?;
     let text = output["output"].as_str().unwrap_or_default();
-    stage.say(&format!(
-        "terminal: exit {} signal {} output {text}",
-        waited["exitCode"], waited["signal"]
-    ))
+    stage.say(&format!("terminal: exit {} signal {} output {text}", waited["exitCode"], waited["signal"]))
 }
 
 pub fn elicit(stage: &Stage) -> Result<(), Ended> {
-    let schema = json!({"type": "object", "properties": {"name": {"type": "string", "title": "Name"}}, "required": ["name"]});
-    let params = json!({"sessionId": stage.session, "mode": "form", "message": "What is your name?", "requestedSchema": schema});
+    let schema =
+        json!({"type": "object", "properties": {"name": {"type": "string", "title": "Name"}}, "required": ["name"]});
+    let params =
+        json!({"sessionId": stage.session, "mode": "form", "message": "What is your name?", "requestedSchema": schema});
     match ask(stage, "elicitation/create", &params)? {
         Ok(result) => stage.say(&format!("elicit: {result}")),
         Err(error) => stage.say(&format!("elicit error {error}")),
@@ -166,9 +150,7 @@ pub fn ask(stage: &Stage, method: &str, params: &Value) -> Result<Result<Value, 
     let request = stage.agent.request(stage.turn, method, params);
     let response = stage.turn.wait_for_answer(request, Patience::UntilCancelled)?;
     Ok(match response.get("error") {
-        Some(error) => {
-            Err(format!("{}: {}", error["code"], error["message"].as_str().unwrap_or_default()))
-        }
+        Some(error) => Err(format!("{}: {}", error["code"], error["message"].as_str().unwrap_or_default())),
         None => Ok(response["result"].clone()),
     })
 }
@@ -185,8 +167,6 @@ fn absolute(stage: &Stage, path: &str) -> String {
 
 pub fn folder(stage: &Stage) -> String {
     let mut sessions = stage.agent.sessions();
-    let cwd = sessions
-        .get(stage.session)
-        .and_then(|session| session.given["cwd"].as_str().map(str::to_owned));
+    let cwd = sessions.get(stage.session).and_then(|session| session.given["cwd"].as_str().map(str::to_owned));
     cwd.unwrap_or_default()
 }

@@ -42,8 +42,7 @@ pub fn try_all(stage: &Stage) -> Result<(), Ended> {
     for path in WRITES {
         let path_sent = path.replace('~', &folder(stage));
         let params = json!({"sessionId": stage.session, "path": path_sent, "content": "written by the fake agent"});
-        let verdict =
-            if ask(stage, "fs/write_text_file", &params)?.is_ok() { "LEAKED" } else { "refused" };
+        let verdict = if ask(stage, "fs/write_text_file", &params)?.is_ok() { "LEAKED" } else { "refused" };
         stage.say(&format!("escape write {path}: {verdict}\n"))?;
     }
     Ok(())

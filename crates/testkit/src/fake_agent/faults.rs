@@ -50,16 +50,11 @@ pub fn before_script(stage: &mut Stage) -> Result<(), Ended> {
 
 /// In these modes a prompt without a script has its answer already.
 pub fn answers_by_itself(options: &Options) -> bool {
-    options
-        .modes
-        .iter()
-        .any(|mode| matches!(mode, Mode::PermissionStorm(_) | Mode::FsEscape | Mode::DumpEnv))
+    options.modes.iter().any(|mode| matches!(mode, Mode::PermissionStorm(_) | Mode::FsEscape | Mode::DumpEnv))
 }
 
 pub fn flood_stderr(options: &Options) {
-    let Some(Mode::StderrFlood(total)) =
-        options.modes.iter().find(|mode| matches!(mode, Mode::StderrFlood(_)))
-    else {
+    let Some(Mode::StderrFlood(total)) = options.modes.iter().find(|mode| matches!(mode, Mode::StderrFlood(_))) else {
         return;
     };
     let line = b"fake-agent: this line is one of very many on stderr\n";
@@ -93,7 +88,5 @@ fn permission_storm(stage: &Stage, count: usize) -> Result<(), Ended> {
         };
         *counter += 1;
     }
-    stage.say(&format!(
-        "storm: {allowed} allowed, {rejected} rejected, {cancelled} cancelled, {errors} errors"
-    ))
+    stage.say(&format!("storm: {allowed} allowed, {rejected} rejected, {cancelled} cancelled, {errors} errors"))
 }

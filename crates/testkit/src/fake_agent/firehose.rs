@@ -2,17 +2,14 @@
 
 use std::time::Duration;
 
+use serde_json::json;
+
 use super::{
     prompt::{Ended, Stage},
-    wire::{WRITE_SIZE, chunk, update},
+    wire::WRITE_SIZE,
 };
 
-pub fn chunks(
-    stage: &Stage,
-    count: usize,
-    size: Option<usize>,
-    delay: Duration,
-) -> Result<(), Ended> {
+pub fn chunks(stage: &Stage, count: usize, size: Option<usize>, delay: Duration) -> Result<(), Ended> {
     let lines = Lines::new(stage.session, size);
     let mut buffer = Vec::with_capacity(WRITE_SIZE + 4096);
     for number in 0..count {
@@ -70,14 +67,13 @@ struct Lines {
 }
 
 impl Lines {
+    /// By hand, for the order in which real agents write the fields.
     fn new(session: &str, size: Option<usize>) -> Self {
-        let line = update(session, &chunk("\u{1}")).to_string();
-        let (before, after) = line.split_once("\\u0001").unwrap_or_default();
-        Self {
-            before: before.into(),
-            after: format!("{after}\n").into(),
-            text: size.map(|size| vec![b'x'; size]),
-        }
+        let before = format!(
+            r#"{{"jsonrpc":"2.0","method":"session/update","params":{{"sessionId":{},"update":{{"sessionUpdate":"agent_message_chunk","content":{{"type":"text","text":""#,
+            json!(session),
+        );
+        Self { before: before.into(), after: b"\"}}}}\n".to_vec(), text: size.map(|size| vec![b'x'; size]) }
     }
 
     fn add(&self, number: usize, buffer: &mut Vec<u8>) {

@@ -22,9 +22,7 @@ pub enum Answer {
 }
 
 pub fn answer(agent: &Agent, method: &str, id: &Value, params: &Value) -> Answer {
-    if let Some(Mode::Slow(delay)) =
-        agent.options.modes.iter().find(|mode| matches!(mode, Mode::Slow(_)))
-    {
+    if let Some(Mode::Slow(delay)) = agent.options.modes.iter().find(|mode| matches!(mode, Mode::Slow(_))) {
         thread::sleep(*delay);
     }
     let session_id = params["sessionId"].as_str().unwrap_or_default();
@@ -125,8 +123,7 @@ fn load(agent: &Agent, id: &Value, session_id: &str, params: &Value) -> Answer {
         Answer::Result(result) => result,
         other => return other,
     };
-    let before_response =
-        if agent.options.quirk(Quirk::StraddlingLoad) { 1 } else { history.len() };
+    let before_response = if agent.options.quirk(Quirk::StraddlingLoad) { 1 } else { history.len() };
     for entry in history.iter().take(before_response) {
         agent.wire.send(&update(session_id, entry));
     }
@@ -197,11 +194,7 @@ fn opened(agent: &Agent, session: &Session) -> Value {
     result
 }
 
-fn with_session(
-    agent: &Agent,
-    session_id: &str,
-    change: impl FnOnce(&mut Session) -> Value,
-) -> Answer {
+fn with_session(agent: &Agent, session_id: &str, change: impl FnOnce(&mut Session) -> Value) -> Answer {
     match agent.sessions().get(session_id) {
         Some(session) => Answer::Result(change(session)),
         None => unknown_session(session_id),

@@ -148,16 +148,12 @@ pub fn size(text: &str) -> Result<usize, String> {
         Some(b'G' | b'g') => (&text[..text.len() - 1], 30),
         _ => (text, 0),
     };
-    let number: usize = digits
-        .parse()
-        .map_err(|_| format!("`{text}` is not a size; write `300`, `64K` or `1G`"))?;
+    let number: usize = digits.parse().map_err(|_| format!("`{text}` is not a size; write `300`, `64K` or `1G`"))?;
     Ok(number << shift)
 }
 
 fn milliseconds(text: &str) -> Result<Duration, String> {
-    let number = text
-        .parse()
-        .map_err(|_| format!("`{text}` is not a number of milliseconds; write `50`"))?;
+    let number = text.parse().map_err(|_| format!("`{text}` is not a number of milliseconds; write `50`"))?;
     Ok(Duration::from_millis(number))
 }
 
@@ -167,9 +163,7 @@ mod tests {
 
     #[test]
     fn sizes_take_a_unit() {
-        for (text, expected) in
-            [("300", 300), ("64K", 65_536), ("2m", 2_097_152), ("1G", 1_073_741_824)]
-        {
+        for (text, expected) in [("300", 300), ("64K", 65_536), ("2m", 2_097_152), ("1G", 1_073_741_824)] {
             assert_eq!(size(text), Ok(expected), "{text}");
         }
         for text in ["", "K", "1.5M", "-1"] {

@@ -16,8 +16,7 @@ use super::{
 
 /// Starts what the modes ask for and returns once all of it runs.
 pub fn start(options: &Options) -> io::Result<()> {
-    let wanted =
-        [(Mode::Fork, Offspring::Child, 1), (Mode::ForkSetsid, Offspring::SessionLeader, 2)];
+    let wanted = [(Mode::Fork, Offspring::Child, 1), (Mode::ForkSetsid, Offspring::SessionLeader, 2)];
     for (mode, kind, processes_to_come) in wanted {
         if options.has(&mode) {
             let (mut ready, report) = io::pipe()?;

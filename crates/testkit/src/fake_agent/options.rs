@@ -22,8 +22,7 @@ pub enum Request {
     Version,
 }
 
-const FLAGS_OF_REAL_AGENTS: [&str; 5] =
-    ["--acp", "--experimental-acp", "--skip-trust", "--yolo", "--sandbox"];
+const FLAGS_OF_REAL_AGENTS: [&str; 5] = ["--acp", "--experimental-acp", "--skip-trust", "--yolo", "--sandbox"];
 const OPTIONS_OF_REAL_AGENTS: [&str; 3] = ["--model", "--approval-mode", "--policy"];
 
 impl Options {
@@ -57,12 +56,8 @@ impl Options {
                 "--version" => return Ok(Request::Version),
                 _ => {}
             }
-            let mut value = || {
-                attached
-                    .clone()
-                    .or_else(|| arguments.next())
-                    .ok_or(format!("option `{name}` needs a value"))
-            };
+            let mut value =
+                || attached.clone().or_else(|| arguments.next()).ok_or(format!("option `{name}` needs a value"));
             match name.as_str() {
                 "--mode" => options.modes.extend(listed(&value()?, Mode::parse)?),
                 "--quirk" => options.quirks.extend(listed(&value()?, Quirk::parse)?),
@@ -72,9 +67,7 @@ impl Options {
                 "--tag" => options.tag = Some(value()?),
                 "--start-delay-ms" => {
                     let text = value()?;
-                    let ms = text
-                        .parse()
-                        .map_err(|_| format!("`{text}` is not a number of milliseconds"))?;
+                    let ms = text.parse().map_err(|_| format!("`{text}` is not a number of milliseconds"))?;
                     options.start_delay = Duration::from_millis(ms);
                 }
                 "--record" => options.record = Some(value()?.into()),

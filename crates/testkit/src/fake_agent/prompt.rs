@@ -51,14 +51,9 @@ pub fn run(agent: &Agent, id: &Value, session: &str, prompt: &Value, turn: &Arc<
     });
     let mut stage = Stage { agent, session, turn, prompt, response: Response::default(), delay };
     let text = script::prompt_text(prompt);
-    remember(
-        &stage,
-        &json!({"sessionUpdate": "user_message_chunk", "content": {"type": "text", "text": text}}),
-    );
+    remember(&stage, &json!({"sessionUpdate": "user_message_chunk", "content": {"type": "text", "text": text}}));
     let outcome = faults::before_script(&mut stage).and_then(|()| follow_script(&mut stage, &text));
-    if let Some(Mode::LateReply(delay)) =
-        agent.options.modes.iter().find(|mode| matches!(mode, Mode::LateReply(_)))
-    {
+    if let Some(Mode::LateReply(delay)) = agent.options.modes.iter().find(|mode| matches!(mode, Mode::LateReply(_))) {
         thread::sleep(*delay);
     }
     leave_session(agent, session, turn);
@@ -95,10 +90,7 @@ fn respond(stage: &Stage, id: &Value, outcome: Result<(), Ended>) {
             agent.refuse(id, &Refusal { code: -32800, message: "Request cancelled".into() });
         }
         Err(Ended::Cancelled(Cancel::Session)) if agent.options.quirk(Quirk::ErrorOnCancel) => {
-            agent.refuse(
-                id,
-                &Refusal { code: -32603, message: "This operation was aborted".into() },
-            );
+            agent.refuse(id, &Refusal { code: -32603, message: "This operation was aborted".into() });
         }
         Err(Ended::Cancelled(Cancel::Session)) => {
             agent.respond(id, &json!({"stopReason": "cancelled"}));

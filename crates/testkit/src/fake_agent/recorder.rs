@@ -18,9 +18,7 @@ pub struct Recorder {
 impl Recorder {
     pub fn open(options: &Options) -> io::Result<Self> {
         let file = match &options.record {
-            Some(path) => {
-                Some(Mutex::new(OpenOptions::new().create(true).append(true).open(path)?))
-            }
+            Some(path) => Some(Mutex::new(OpenOptions::new().create(true).append(true).open(path)?)),
             None => None,
         };
         let recorder = Self { file };
@@ -49,8 +47,7 @@ impl Recorder {
         let mut line = entry.to_string();
         line.push('\n');
         // One write per line, so that two processes may share the file.
-        let written =
-            file.lock().unwrap_or_else(PoisonError::into_inner).write_all(line.as_bytes());
+        let written = file.lock().unwrap_or_else(PoisonError::into_inner).write_all(line.as_bytes());
         if let Err(error) = written {
             eprintln!("fake-agent: the record cannot be written: {error}");
         }

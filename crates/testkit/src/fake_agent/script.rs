@@ -85,11 +85,7 @@ fn step(line: &str) -> Option<Step> {
         "chunks" => {
             let words = Words::of(rest);
             let delay = Duration::from_millis(words.number_after("delay").unwrap_or(0));
-            Some(Step::Chunks {
-                count: words.first_number()?,
-                size: words.number_after("size"),
-                delay,
-            })
+            Some(Step::Chunks { count: words.first_number()?, size: words.number_after("size"), delay })
         }
         "burst" => {
             let words = Words::of(rest);
@@ -107,27 +103,18 @@ fn step(line: &str) -> Option<Step> {
         "read" => {
             let words = Words::of(rest);
             let path = (*words.0.first()?).to_owned();
-            Some(Step::Read {
-                path,
-                line: words.number_after("line"),
-                limit: words.number_after("limit"),
-            })
+            Some(Step::Read { path, line: words.number_after("line"), limit: words.number_after("limit") })
         }
         "write" => {
             let (path, text) = rest.split_once(' ').unwrap_or((rest, ""));
-            (!path.is_empty()).then(|| Step::Write {
-                path: path.into(),
-                text: text.trim_start().replace("\\n", "\n"),
-            })
+            (!path.is_empty()).then(|| Step::Write { path: path.into(), text: text.trim_start().replace("\\n", "\n") })
         }
         "terminal" => terminal(rest, TerminalEnd::ByItself),
         "terminal-kill" => terminal(rest, TerminalEnd::Killed),
         "plan" => Some(Step::Plan(rest.split('|').map(|entry| entry.trim().to_owned()).collect())),
         "mode" => Some(Step::Mode(rest.into())),
         "title" => Some(Step::Title(rest.into())),
-        "config" => rest
-            .split_once(' ')
-            .map(|(id, value)| Step::Config { id: id.into(), value: value.into() }),
+        "config" => rest.split_once(' ').map(|(id, value)| Step::Config { id: id.into(), value: value.into() }),
         "sleep" => rest.parse().ok().map(|ms| Step::Sleep(Duration::from_millis(ms))),
         "until" => Some(Step::Until(rest.into())),
         "trail" => rest.parse().ok().map(Step::Trail),
@@ -179,10 +166,7 @@ fn permission(rest: &str) -> Step {
         _ => Variant::Usual,
     };
     let title = if variant == Variant::Usual { rest } else { title };
-    Step::Permission {
-        variant,
-        title: if title.is_empty() { "touch file".into() } else { title.into() },
-    }
+    Step::Permission { variant, title: if title.is_empty() { "touch file".into() } else { title.into() } }
 }
 
 fn terminal(rest: &str, end: TerminalEnd) -> Option<Step> {
@@ -223,26 +207,14 @@ mod tests {
                 vec![Step::Chunks { count: 3, size: Some(60), delay: Duration::from_millis(5) }],
             ),
             ("chunks many", vec![]),
-            (
-                "write a/b.txt one\\ntwo",
-                vec![Step::Write { path: "a/b.txt".into(), text: "one\ntwo".into() }],
-            ),
-            (
-                "read x line 2 limit 1",
-                vec![Step::Read { path: "x".into(), line: Some(2), limit: Some(1) }],
-            ),
-            (
-                "permission",
-                vec![Step::Permission { variant: Variant::Usual, title: "touch file".into() }],
-            ),
+            ("write a/b.txt one\\ntwo", vec![Step::Write { path: "a/b.txt".into(), text: "one\ntwo".into() }]),
+            ("read x line 2 limit 1", vec![Step::Read { path: "x".into(), line: Some(2), limit: Some(1) }]),
+            ("permission", vec![Step::Permission { variant: Variant::Usual, title: "touch file".into() }]),
             (
                 "permission no-options rm x",
                 vec![Step::Permission { variant: Variant::NoOptions, title: "rm x".into() }],
             ),
-            (
-                "diff f a => b",
-                vec![Step::Diff { path: "f".into(), old: "a".into(), new: "b".into() }],
-            ),
+            ("diff f a => b", vec![Step::Diff { path: "f".into(), old: "a".into(), new: "b".into() }]),
             ("error 429 too much", vec![Step::Error { code: 429, message: "too much".into() }]),
         ];
         for (text, expected) in table {

@@ -37,31 +37,21 @@ pub const MODELS: [&str; 3] = ["fake-large", "fake-small", "fake-tiny"];
 
 impl Session {
     pub fn new(given: Value, history: Vec<Value>) -> Self {
-        Self {
-            given,
-            mode: MODES[0].into(),
-            model: MODELS[0].into(),
-            verbose: false,
-            history,
-            running: None,
-        }
+        Self { given, mode: MODES[0].into(), model: MODELS[0].into(), verbose: false, history, running: None }
     }
 
     pub fn modes(&self) -> Value {
-        let available: Vec<Value> =
-            MODES.iter().map(|mode| json!({"id": mode, "name": mode})).collect();
+        let available: Vec<Value> = MODES.iter().map(|mode| json!({"id": mode, "name": mode})).collect();
         json!({"availableModes": available, "currentModeId": self.mode})
     }
 
     pub fn models(&self) -> Value {
-        let available: Vec<Value> =
-            MODELS.iter().map(|model| json!({"modelId": model, "name": model})).collect();
+        let available: Vec<Value> = MODELS.iter().map(|model| json!({"modelId": model, "name": model})).collect();
         json!({"availableModels": available, "currentModelId": self.model})
     }
 
     pub fn config_options(&self) -> Value {
-        let models: Vec<Value> =
-            MODELS.iter().map(|model| json!({"value": model, "name": model})).collect();
+        let models: Vec<Value> = MODELS.iter().map(|model| json!({"value": model, "name": model})).collect();
         json!([
             {"id": "model", "name": "Model", "category": "model", "type": "select", "currentValue": self.model, "options": models},
             {"id": "verbose", "name": "Verbose", "type": "boolean", "currentValue": self.verbose},
@@ -102,10 +92,7 @@ impl Sessions {
     }
 
     pub fn with_running_request(&self, request: &Value) -> Option<&Running> {
-        self.open
-            .values()
-            .filter_map(|session| session.running.as_ref())
-            .find(|running| running.request == *request)
+        self.open.values().filter_map(|session| session.running.as_ref()).find(|running| running.request == *request)
     }
 
     pub fn any_open(&self) -> bool {
@@ -114,18 +101,14 @@ impl Sessions {
 
     pub fn list(&self) -> Vec<Value> {
         let mut known: BTreeMap<String, Value> = BTreeMap::new();
-        for entry in
-            self.state.iter().filter_map(|folder| fs::read_dir(folder).ok()).flatten().flatten()
-        {
+        for entry in self.state.iter().filter_map(|folder| fs::read_dir(folder).ok()).flatten().flatten() {
             if let Some(id) = entry.path().file_stem().and_then(|stem| stem.to_str())
                 && let Some(saved) = self.saved(id)
             {
                 known.insert(id.to_owned(), saved["given"]["cwd"].clone());
             }
         }
-        known.extend(
-            self.open.iter().map(|(id, session)| (id.clone(), session.given["cwd"].clone())),
-        );
+        known.extend(self.open.iter().map(|(id, session)| (id.clone(), session.given["cwd"].clone())));
         known.into_iter().map(|(id, cwd)| json!({"sessionId": id, "cwd": cwd})).collect()
     }
 
@@ -156,10 +139,7 @@ impl Sessions {
 
     fn file(&self, id: &str) -> Option<PathBuf> {
         let is_plain = id.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
-        self.state
-            .as_ref()
-            .filter(|_| is_plain)
-            .map(|folder| folder.join(id).with_extension("json"))
+        self.state.as_ref().filter(|_| is_plain).map(|folder| folder.join(id).with_extension("json"))
     }
 }
 

@@ -110,35 +110,27 @@ fn thought(text: &str) -> Value {
     json!({"sessionUpdate": "agent_thought_chunk", "content": {"type": "text", "text": text}})
 }
 
-fn tool(
-    stage: &Stage,
-    kind: &str,
-    title: &str,
-    text: Option<&str>,
-    status: &str,
-) -> Result<(), Ended> {
+fn tool(stage: &Stage, kind: &str, title: &str, text: Option<&str>, status: &str) -> Result<(), Ended> {
     let id = client_calls::tool_call_id(kind);
-    stage.update(&json!({"sessionUpdate": "tool_call", "toolCallId": id, "title": title, "kind": kind, "status": "pending",
-        "content": [], "locations": [{"path": "file.txt", "line": 3}], "rawInput": {"title": title}}))?;
     stage.update(
-        &json!({"sessionUpdate": "tool_call_update", "toolCallId": id, "status": "in_progress"}),
+        &json!({"sessionUpdate": "tool_call", "toolCallId": id, "title": title, "kind": kind, "status": "pending",
+        "content": [], "locations": [{"path": "file.txt", "line": 3}], "rawInput": {"title": title}}),
     )?;
-    let content: Vec<Value> = text
-        .map(|text| json!({"type": "content", "content": {"type": "text", "text": text}}))
-        .into_iter()
-        .collect();
+    stage.update(&json!({"sessionUpdate": "tool_call_update", "toolCallId": id, "status": "in_progress"}))?;
+    let content: Vec<Value> =
+        text.map(|text| json!({"type": "content", "content": {"type": "text", "text": text}})).into_iter().collect();
     stage.update(&json!({"sessionUpdate": "tool_call_update", "toolCallId": id, "status": status, "content": content,
         "rawOutput": {"text": text}}))
 }
 
 fn diff(stage: &Stage, path: &str, old: &str, new: &str) -> Result<(), Ended> {
     let id = client_calls::tool_call_id("edit");
-    stage.update(&json!({"sessionUpdate": "tool_call", "toolCallId": id, "title": format!("Edit {path}"), "kind": "edit",
-        "status": "in_progress", "content": [], "locations": [{"path": path}]}))?;
     stage.update(
-        &json!({"sessionUpdate": "tool_call_update", "toolCallId": id, "status": "completed",
-        "content": [{"type": "diff", "path": path, "oldText": old, "newText": new}]}),
-    )
+        &json!({"sessionUpdate": "tool_call", "toolCallId": id, "title": format!("Edit {path}"), "kind": "edit",
+        "status": "in_progress", "content": [], "locations": [{"path": path}]}),
+    )?;
+    stage.update(&json!({"sessionUpdate": "tool_call_update", "toolCallId": id, "status": "completed",
+        "content": [{"type": "diff", "path": path, "oldText": old, "newText": new}]}))
 }
 
 fn plan(entries: &[String]) -> Value {
@@ -146,16 +138,15 @@ fn plan(entries: &[String]) -> Value {
     let entries: Vec<Value> = entries
         .iter()
         .zip(states)
-        .map(
-            |(content, status)| json!({"content": content, "priority": "medium", "status": status}),
-        )
+        .map(|(content, status)| json!({"content": content, "priority": "medium", "status": status}))
         .collect();
     json!({"sessionUpdate": "plan", "entries": entries})
 }
 
 /// The smallest honest example of each kind of content.
 fn content_block(kind: &str) -> Value {
-    const ONE_PIXEL_PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==";
+    const ONE_PIXEL_PNG: &str =
+        "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==";
     match kind {
         "image" => json!({"type": "image", "mimeType": "image/png", "data": ONE_PIXEL_PNG}),
         "audio" => json!({"type": "audio", "mimeType": "audio/wav", "data": "UklGRiQAAABXQVZF"}),

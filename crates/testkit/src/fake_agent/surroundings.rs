@@ -13,9 +13,7 @@ pub fn note_descriptors() {
 
 pub fn describe() -> Value {
     let variables: BTreeMap<String, String> = env::vars_os()
-        .map(|(name, value)| {
-            (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned())
-        })
+        .map(|(name, value)| (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned()))
         .collect();
     let argv: Vec<String> = env::args().collect();
     let descriptors = DESCRIPTORS_AT_START.get_or_init(open_descriptors);

@@ -81,8 +81,7 @@ impl Wire {
 }
 
 fn add_noise(noise: Noise, message: &Value, is_response: bool, bytes: &mut Vec<u8>) {
-    let updated_session =
-        message.pointer("/params/sessionId").filter(|_| message["method"] == "session/update");
+    let updated_session = message.pointer("/params/sessionId").filter(|_| message["method"] == "session/update");
     match noise {
         Noise::Banner => bytes.extend_from_slice(b"Loaded cached credentials. Welcome!\n"),
         Noise::Garbage => bytes.extend_from_slice(GARBAGE),
@@ -102,10 +101,7 @@ fn add_noise(noise: Noise, message: &Value, is_response: bool, bytes: &mut Vec<u
             );
         }
         Noise::UnknownId if is_response => {
-            add_line(
-                bytes,
-                &json!({"jsonrpc": "2.0", "id": 987_654_321, "result": {"stopReason": "end_turn"}}),
-            );
+            add_line(bytes, &json!({"jsonrpc": "2.0", "id": 987_654_321, "result": {"stopReason": "end_turn"}}));
             add_line(
                 bytes,
                 &json!({"jsonrpc": "2.0", "id": "nobody", "error": {"code": -32603, "message": "not yours"}}),
