@@ -1,0 +1,54 @@
+//! The profiles that ship in the binary, and how a profile is read.
+
+use super::{FileError, Profile, ProfileError, layer::Layer, template};
+
+const BUILTIN: &[(&str, &str)] = &[
+    ("gemini", include_str!("../../../../agents/gemini.toml")),
+    ("claude", include_str!("../../../../agents/claude.toml")),
+    ("codex", include_str!("../../../../agents/codex.toml")),
+    ("opencode", include_str!("../../../../agents/opencode.toml")),
+    ("qwen", include_str!("../../../../agents/qwen.toml")),
+    ("goose", include_str!("../../../../agents/goose.toml")),
+    ("demo", include_str!("../../../../agents/demo.toml")),
+];
+
+impl Profile {
+    /// Every profile that ships in the binary, in the order in which a default agent is looked for; `demo` is last.
+    pub fn builtin() -> Result<Vec<Self>, ProfileError> {
+        BUILTIN.iter().map(|(name, text)| Self::parse(name, text, &format!("agents/{name}.toml"))).collect()
+    }
+
+    /// Reads one profile; `file` is what an error calls it.
+    pub fn parse(name: &str, text: &str, file: &str) -> Result<Self, ProfileError> {
+        check_name(name)?;
+        let mut profile: Self = toml::from_str(text).map_err(|error| FileError::from_toml(file, text, &error))?;
+        name.clone_into(&mut profile.name);
+        profile.check(file, text)?;
+        Ok(profile)
+    }
+
+    fn check(&self, file: &str, text: &str) -> Result<(), ProfileError> {
+        if self.command.names.is_empty() != self.command.own_binary {
+            let message = "`names` is empty exactly when `own_binary` is true; name the program";
+            return Err(FileError::at_key(file, text, "names", message).into());
+        }
+        if self.mcp.server_name.contains('_') {
+            let message =
+                format!("`server_name` is `{}`; leave out `_`, agents cut tool names there", self.mcp.server_name);
+            return Err(FileError::at_key(file, text, "server_name", message).into());
+        }
+        for value in self.environment.set.values() {
+            template::check(&self.name, value)?;
+        }
+        let layers = [&self.private_home, &self.trusted, &self.chat, &self.agent];
+        layers.into_iter().chain(&self.sandbox).try_for_each(|layer: &Layer| layer.check(&self.name))
+    }
+}
+
+pub(super) fn check_name(name: &str) -> Result<(), ProfileError> {
+    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
+    if name.is_empty() || name.len() > 64 || !name.chars().all(fits) || name.starts_with('-') {
+        return Err(ProfileError::BadName { name: name.to_owned() });
+    }
+    Ok(())
+}
