@@ -1,0 +1,15 @@
+//! The numbering that every log keeps: from 1, without gaps.
+
+use gembridge_core::log::LogEntry;
+use gembridge_core::store::StoreError;
+
+/// Refuses a batch that does not go on at `next`.
+pub(crate) fn check(entries: &[LogEntry], next: u64) -> Result<(), StoreError> {
+    let numbers = entries.iter().map(|entry| entry.seq.0);
+    match numbers.zip(next..).find(|(found, expected)| found != expected) {
+        None => Ok(()),
+        Some((found, expected)) => Err(StoreError::Refused(format!(
+            "entry {found} cannot be stored where entry {expected} belongs; the log has no gaps"
+        ))),
+    }
+}

@@ -1,0 +1,130 @@
+//! Session records as rows.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use gembridge_core::model::{AgentName, Principal, SessionId, Timestamp};
+use gembridge_core::store::{SessionRecord, StoreError};
+use rusqlite::{Connection, ErrorCode, OptionalExtension as _, Row, params};
+
+use super::refusal;
+
+pub(in super::super) fn insert(connection: &Connection, record: &SessionRecord) -> Result<(), StoreError> {
+    let inserted = write(
+        connection,
+        "INSERT INTO sessions (id, principal, agent, agent_session, workspace, model, mode, title, created, updated) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+        record,
+    );
+    match inserted {
+        Err(error) if error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation) => {
+            Err(StoreError::Refused(format!("session `{}` is in the store already", record.id)))
+        }
+        inserted => inserted.map(drop).map_err(|error| refusal(&error)),
+    }
+}
+
+pub(in super::super) fn update(connection: &Connection, record: &SessionRecord) -> Result<(), StoreError> {
+    let changed = write(
+        connection,
+        "UPDATE sessions SET principal = ?2, agent = ?3, agent_session = ?4, workspace = ?5, model = ?6, mode = ?7, \
+         title = ?8, created = ?9, updated = ?10 WHERE id = ?1",
+        record,
+    );
+    found(changed, record.id)
+}
+
+pub(in super::super) fn delete(connection: &Connection, id: SessionId) -> Result<(), StoreError> {
+    let deleted = connection
+        .prepare_cached("DELETE FROM sessions WHERE id = ?1")
+        .and_then(|mut statement| statement.execute([id.to_string()]));
+    found(deleted, id)
+}
+
+pub(in super::super) fn record(connection: &Connection, id: SessionId) -> Result<SessionRecord, StoreError> {
+    connection
+        .prepare_cached("SELECT * FROM sessions WHERE id = ?1")
+        .and_then(|mut statement| statement.query_row([id.to_string()], from_row).optional())
+        .map_err(|error| refusal(&error))?
+        .ok_or(StoreError::Unknown(id))
+}
+
+pub(in super::super) fn exists(connection: &Connection, id: SessionId) -> Result<bool, StoreError> {
+    match record(connection, id) {
+        Ok(_) => Ok(true),
+        Err(StoreError::Unknown(_)) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+pub(in super::super) fn list(
+    connection: &Connection,
+    principal: Option<&Principal>,
+    limit: usize,
+) -> Result<Vec<SessionRecord>, StoreError> {
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let rows = match principal {
+        Some(principal) => connection
+            .prepare_cached("SELECT * FROM sessions WHERE principal = ?1 ORDER BY updated DESC, id DESC LIMIT ?2")
+            .and_then(|mut statement| statement.query_map(params![principal.as_str(), limit], from_row)?.collect()),
+        None => connection
+            .prepare_cached("SELECT * FROM sessions ORDER BY updated DESC, id DESC LIMIT ?1")
+            .and_then(|mut statement| statement.query_map([limit], from_row)?.collect()),
+    };
+    rows.map_err(|error| refusal(&error))
+}
+
+fn write(connection: &Connection, sql: &str, record: &SessionRecord) -> rusqlite::Result<usize> {
+    connection.prepare_cached(sql)?.execute(params![
+        record.id.to_string(),
+        record.principal.as_str(),
+        record.agent.as_str(),
+        record.agent_session.as_deref(),
+        record.workspace.as_ref().map(|path| path.as_os_str().as_bytes()),
+        record.model.as_deref(),
+        record.mode.as_deref(),
+        record.title.as_deref(),
+        to_integer(record.created),
+        to_integer(record.updated),
+    ])
+}
+
+fn found(changed: rusqlite::Result<usize>, id: SessionId) -> Result<(), StoreError> {
+    match changed {
+        Ok(0) => Err(StoreError::Unknown(id)),
+        Ok(_) => Ok(()),
+        Err(error) => Err(refusal(&error)),
+    }
+}
+
+fn from_row(row: &Row<'_>) -> rusqlite::Result<SessionRecord> {
+    let text = |column: &str| row.get::<_, Option<Arc<str>>>(column);
+    let id = row.get::<_, String>("id")?;
+    let id = id
+        .parse()
+        .map_err(|error| rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, Box::new(error)))?;
+    let workspace = row.get::<_, Option<Vec<u8>>>("workspace")?;
+    Ok(SessionRecord {
+        id,
+        principal: Principal::new(row.get::<_, String>("principal")?),
+        agent: AgentName::new(row.get::<_, String>("agent")?),
+        agent_session: text("agent_session")?,
+        workspace: workspace.map(|bytes| PathBuf::from(OsString::from_vec(bytes))),
+        model: text("model")?,
+        mode: text("mode")?,
+        title: text("title")?,
+        created: Timestamp(from_integer(row.get("created")?)),
+        updated: Timestamp(from_integer(row.get("updated")?)),
+    })
+}
+
+// SQLite's integers are signed. Milliseconds stay below that bound for longer than there will be clocks.
+fn to_integer(time: Timestamp) -> i64 {
+    i64::try_from(time.0).unwrap_or(i64::MAX)
+}
+
+fn from_integer(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or(0)
+}

@@ -1,0 +1,88 @@
+//! The tables, and the steps that lead to them from any version before.
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+use gembridge_core::store::StoreError;
+use rusqlite::Connection;
+use rusqlite::config::DbConfig;
+
+use super::super::files::{failure, private_file, read_up_to};
+use super::refusal;
+
+/// Step `n` leads from `user_version` `n` to `n + 1`. A released step is never changed.
+const MIGRATIONS: [&str; 1] = ["
+    CREATE TABLE sessions (
+        id            TEXT PRIMARY KEY NOT NULL,
+        principal     TEXT NOT NULL,
+        agent         TEXT NOT NULL,
+        agent_session TEXT,
+        workspace     BLOB,
+        model         TEXT,
+        mode          TEXT,
+        title         TEXT,
+        created       INTEGER NOT NULL,
+        updated       INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX sessions_by_change ON sessions (updated, id);
+    CREATE INDEX sessions_by_principal ON sessions (principal, updated, id);
+"];
+const NEWEST: u32 = 1;
+
+/// Where `SQLite`'s file header keeps `user_version`, big-endian.
+const VERSION_OFFSET: u64 = 60;
+
+pub(super) fn open(path: &Path) -> Result<Connection, StoreError> {
+    // SQLite would make it readable by others.
+    let file = private_file().create(true).truncate(false).open(path);
+    let file = file.map_err(|error| failure(&error))?;
+    let version = version_in_header(&file).map_err(|error| failure(&error))?;
+    refuse_newer(path, version)?;
+    drop(file);
+
+    let mut connection = Connection::open(path).map_err(|error| refusal(&error))?;
+    prepare(path, &mut connection)?;
+    Ok(connection)
+}
+
+fn prepare(path: &Path, connection: &mut Connection) -> Result<(), StoreError> {
+    let failed = |error: rusqlite::Error| refusal(&error);
+    // Until the version is known, not even closing may write to the file.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(failed)?;
+    // One process has the folder, so the shared memory of the write-ahead log is not needed: it would be a mapped
+    // file, and a full disk would end the process instead of a call.
+    connection.pragma_update(None, "locking_mode", "EXCLUSIVE").map_err(failed)?;
+    let version = connection.pragma_query_value(None, "user_version", |row| row.get::<_, u32>(0)).map_err(failed)?;
+    refuse_newer(path, version)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false).map_err(failed)?;
+    connection.pragma_update(None, "journal_mode", "WAL").map_err(failed)?;
+    connection.pragma_update(None, "synchronous", "FULL").map_err(failed)?;
+    migrate(connection, version).map_err(failed)
+}
+
+fn migrate(connection: &mut Connection, version: u32) -> Result<(), rusqlite::Error> {
+    let transaction = connection.transaction()?;
+    for (step, next) in MIGRATIONS.iter().zip(1..).skip(version as usize) {
+        let next: u32 = next;
+        transaction.execute_batch(step)?;
+        transaction.pragma_update(None, "user_version", next)?;
+    }
+    transaction.commit()
+}
+
+fn refuse_newer(path: &Path, version: u32) -> Result<(), StoreError> {
+    if version <= NEWEST {
+        return Ok(());
+    }
+    Err(StoreError::Refused(format!(
+        "`{}` was written by a newer version of gembridge (schema {version}, this one knows {NEWEST}); \
+         use that version, or another state folder",
+        path.display()
+    )))
+}
+
+fn version_in_header(file: &File) -> io::Result<u32> {
+    let bytes = read_up_to(file, VERSION_OFFSET, 4)?;
+    Ok(<[u8; 4]>::try_from(bytes.as_slice()).map_or(0, u32::from_be_bytes))
+}

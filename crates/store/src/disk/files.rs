@@ -1,0 +1,94 @@
+//! The system calls that can fail for reasons of the disk, behind one door that a test can slam.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, OpenOptionsExt as _};
+use std::path::Path;
+
+use gembridge_core::store::StoreError;
+
+/// Called by the log's writer and by the syncer; each call stands for one system call.
+pub(super) trait Files: Send + Sync {
+    fn create(&self, path: &Path) -> io::Result<File>;
+    fn create_dir(&self, path: &Path) -> io::Result<()>;
+    /// May write less than all of `bytes`, as the system call may.
+    fn write_at(&self, file: &File, bytes: &[u8], offset: u64) -> io::Result<usize>;
+    fn truncate(&self, file: &File, len: u64) -> io::Result<()>;
+    fn sync(&self, file: &File) -> io::Result<()>;
+    fn sync_dir(&self, path: &Path) -> io::Result<()>;
+}
+
+pub(super) struct RealFiles;
+
+impl Files for RealFiles {
+    fn create(&self, path: &Path) -> io::Result<File> {
+        private_file().create(true).truncate(true).open(path)
+    }
+
+    fn create_dir(&self, path: &Path) -> io::Result<()> {
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
+    }
+
+    fn write_at(&self, file: &File, bytes: &[u8], offset: u64) -> io::Result<usize> {
+        file.write_at(bytes, offset)
+    }
+
+    fn truncate(&self, file: &File, len: u64) -> io::Result<()> {
+        file.set_len(len)
+    }
+
+    fn sync(&self, file: &File) -> io::Result<()> {
+        file.sync_data()
+    }
+
+    fn sync_dir(&self, path: &Path) -> io::Result<()> {
+        File::open(path)?.sync_all()
+    }
+}
+
+/// For reading and writing, and for its owner only.
+pub(super) fn private_file() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).mode(0o600);
+    options
+}
+
+/// Writes all of `bytes`, or fails with some of them written.
+pub(super) fn write_all_at(files: &dyn Files, file: &File, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match files.write_at(file, bytes, offset) {
+            Ok(0) => return Err(ErrorKind::WriteZero.into()),
+            Ok(written) => {
+                bytes = &bytes[written..];
+                offset += written as u64;
+            }
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Reads up to `len` bytes; fewer only at the end of the file.
+pub(super) fn read_up_to(file: &File, offset: u64, len: usize) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; len];
+    let mut filled = 0;
+    while filled < len {
+        match file.read_at(&mut bytes[filled..], offset + filled as u64) {
+            Ok(0) => break,
+            Ok(read) => filled += read,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    bytes.truncate(filled);
+    Ok(bytes)
+}
+
+/// What a failed system call means to whoever asked for it.
+pub(super) fn failure(error: &io::Error) -> StoreError {
+    match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => StoreError::Full,
+        _ => StoreError::Io(error.to_string()),
+    }
+}

@@ -1,0 +1,126 @@
+//! The state folder: private to its owner, and used by one process at a time.
+
+use std::fs::{self, DirBuilder, File, Permissions, TryLockError};
+use std::io::{ErrorKind, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+use gembridge_core::model::SessionId;
+use gembridge_core::store::StoreError;
+use rusqlite::Connection;
+
+use super::database;
+use super::files::{failure, private_file};
+
+/// Held for as long as the store is open; the system gives it back however the process ends.
+pub(super) struct FolderLock {
+    _file: File,
+}
+
+pub(super) struct Folder {
+    root: PathBuf,
+}
+
+impl Folder {
+    pub fn new(root: PathBuf) -> Self {
+        Self { root }
+    }
+
+    pub fn database(&self) -> PathBuf {
+        self.root.join("gembridge.db")
+    }
+
+    pub fn session(&self, id: SessionId) -> PathBuf {
+        self.sessions().join(id.to_string())
+    }
+
+    pub fn sessions(&self) -> PathBuf {
+        self.root.join("sessions")
+    }
+
+    pub fn deleted(&self, id: SessionId) -> PathBuf {
+        self.trash().join(id.to_string())
+    }
+
+    fn trash(&self) -> PathBuf {
+        self.root.join("deleted")
+    }
+
+    /// Makes the folder where it is missing, makes sure that only its owner can look inside, and takes the lock.
+    pub fn lock(&self) -> Result<FolderLock, StoreError> {
+        let failed = |error: std::io::Error| failure(&error);
+        let path = self.root.join("lock");
+        private_dir(&self.root).map_err(failed)?;
+        let mode = fs::metadata(&self.root).map_err(failed)?.permissions().mode();
+        if mode & 0o077 != 0 {
+            let is_ours = path.exists() || is_empty(&self.root).map_err(failed)?;
+            if !is_ours {
+                return Err(StoreError::Refused(format!(
+                    "state folder `{0}` is open to other users and holds other files; run `chmod 700 {0}` or choose another folder",
+                    self.root.display()
+                )));
+            }
+            fs::set_permissions(&self.root, Permissions::from_mode(0o700)).map_err(failed)?;
+        }
+        let file = private_file().create(true).truncate(false).open(&path).map_err(failed)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(self.in_use(&path)),
+            Err(TryLockError::Error(error)) => return Err(failure(&error)),
+        }
+        // Only for the message of whoever comes second; the lock itself does not need it.
+        let noted = file.set_len(0).and_then(|()| write!(&file, "{}", std::process::id()));
+        if let Err(error) = noted {
+            tracing::debug!(%error, "the owner could not be noted in the lock file");
+        }
+        private_dir(&self.sessions()).map_err(failed)?;
+        private_dir(&self.trash()).map_err(failed)?;
+        Ok(FolderLock { _file: file })
+    }
+
+    fn in_use(&self, lock: &Path) -> StoreError {
+        let owner = fs::read_to_string(lock).unwrap_or_default();
+        let owner = match owner.trim() {
+            "" => String::new(),
+            pid => format!(" (process {pid})"),
+        };
+        StoreError::Refused(format!(
+            "state folder `{}` is in use by another gembridge{owner}; stop it or choose another folder",
+            self.root.display()
+        ))
+    }
+
+    /// Finishes deletions that an end of the process cut short, and takes back those that were never acknowledged.
+    pub fn settle_deletions(&self, connection: &Connection) -> Result<(), StoreError> {
+        for entry in fs::read_dir(self.trash()).map_err(|error| failure(&error))? {
+            let path = entry.map_err(|error| failure(&error))?.path();
+            let name = path.file_name().and_then(|name| name.to_str());
+            let Some(id) = name.and_then(|name| name.parse().ok()) else { continue };
+            let settled = if database::exists(connection, id)? {
+                fs::rename(&path, self.session(id))
+            } else {
+                fs::remove_dir_all(&path)
+            };
+            if let Err(error) = settled {
+                tracing::warn!(folder = %path.display(), %error, "a deleted session could not be cleared away");
+            }
+        }
+        Ok(())
+    }
+}
+
+fn private_dir(path: &Path) -> std::io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+fn is_empty(path: &Path) -> std::io::Result<bool> {
+    Ok(fs::read_dir(path)?.next().is_none())
+}
+
+/// Moves a folder, or does nothing when there is none.
+pub(super) fn rename_if_there(from: &Path, to: &Path) -> std::io::Result<()> {
+    match fs::rename(from, to) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        moved => moved,
+    }
+}

@@ -1,0 +1,193 @@
+//! Finding the end of a log that was left behind, however its writer ended.
+
+use std::fs::{self, File};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use gembridge_core::log::LogEntry;
+use gembridge_core::model::TurnId;
+use gembridge_core::store::StoreError;
+
+use super::files::{Files, failure, private_file};
+use super::index::{ENTRY, Surveyor, Unreadable, View};
+use super::record;
+use super::segment::{self, Place, Scan, Segment};
+
+/// A log as it was found.
+pub(super) struct Found {
+    pub view: View,
+    /// Where the next entry belongs: after the last whole record.
+    pub end: Place,
+    /// Everything before it was synced once, as far as is known.
+    pub durable: Option<Place>,
+    pub newest_turn: Option<TurnId>,
+}
+
+/// Looks without touching anything, and believes the index as far as it goes.
+pub(super) fn look(dir: &Path, spacing: u64) -> Result<Found, StoreError> {
+    match look_by_index(dir, spacing) {
+        Err(Looking::Index(Unreadable::Entry)) => look_at_everything(dir, spacing),
+        Err(Looking::Index(error)) => Err(error.into()),
+        Err(Looking::Log(error)) => Err(error),
+        Ok(found) => Ok(found),
+    }
+}
+
+/// Looks without touching anything, and without any help of the index but for what must be there.
+pub(super) fn look_at_everything(dir: &Path, spacing: u64) -> Result<Found, StoreError> {
+    let mut view = View::open(dir).map_err(|error| failure(&error))?;
+    let durable = view.cut_torn_end()?.map(|stored| stored.signpost.place);
+    view.entries = 0;
+    survey(dir, view, Place::START, durable, Surveyor { newest_turn: None, last: Place::START, spacing })
+}
+
+/// Makes the log end after its last whole record.
+pub(super) fn repair(dir: &Path, spacing: u64, files: &dyn Files) -> Result<Found, StoreError> {
+    let mut found = look(dir, spacing)?;
+    if !found.view.is_sound()? {
+        tracing::warn!(log = %dir.display(), "the index of a log was damaged and is made anew");
+        found = look_at_everything(dir, spacing)?;
+    }
+    if let Some(file) = &found.view.file {
+        let len = found.view.entries * ENTRY as u64;
+        files.truncate(file, len).map_err(|error| failure(&error))?;
+    }
+    let later = segments_after(dir, found.end.segment)?;
+    if found.durable.is_none() && !later.is_empty() {
+        return Err(lost(dir, found.end.seq));
+    }
+    for path in later {
+        // They were begun after an entry that a power cut took; nothing in them was ever synced.
+        tracing::warn!(segment = %path.display(), "a segment that follows a lost entry is dropped");
+        fs::remove_file(&path).map_err(|error| failure(&error))?;
+    }
+    Ok(found)
+}
+
+enum Looking {
+    Index(Unreadable),
+    Log(StoreError),
+}
+
+impl From<Unreadable> for Looking {
+    fn from(error: Unreadable) -> Self {
+        Self::Index(error)
+    }
+}
+
+fn look_by_index(dir: &Path, spacing: u64) -> Result<Found, Looking> {
+    let mut view = View::open(dir).map_err(Unreadable::File)?;
+    let durable = view.cut_torn_end()?.map(|stored| stored.signpost.place);
+    let newest_turn = view.turn_starts(1)?.last().map(|start| start.turn);
+    let start = durable.unwrap_or(Place::START);
+    let surveyor = Surveyor { newest_turn, last: start, spacing };
+    survey(dir, view, start, durable, surveyor).map_err(Looking::Log)
+}
+
+/// Reads on from `start` and puts up the signposts that are missing.
+fn survey(
+    dir: &Path,
+    mut view: View,
+    start: Place,
+    durable: Option<Place>,
+    mut surveyor: Surveyor,
+) -> Result<Found, StoreError> {
+    // The index's last entry is a border, not a record: a turn that begins right there is found again.
+    let mut scan = Scan::new(dir, start);
+    while let Some(body) = scan.next()? {
+        let (after, head) = (scan.place(), record::head(&body));
+        let Some(head) = head else { continue };
+        let begin = Place { seq: after.seq - 1, offset: after.offset - (record::PREFIX + body.len()) as u64, ..after };
+        view.pending.extend(surveyor.survey(begin, head));
+    }
+    let end = scan.place();
+    if durable.is_some_and(|durable| end.seq < durable.seq) {
+        return Err(lost(dir, end.seq));
+    }
+    Ok(Found { view, end, durable, newest_turn: surveyor.newest_turn })
+}
+
+/// The entries in `(after, until]`, of a log whose last entry is `last`.
+pub(super) fn read(dir: &Path, view: &View, last: u64, wanted: Wanted) -> Result<Vec<LogEntry>, StoreError> {
+    let until = wanted.until.min(last);
+    let mut entries = Vec::new();
+    if wanted.after >= until || wanted.limit == 0 {
+        return Ok(entries);
+    }
+    let first = wanted.after + 1;
+    let mut scan = Scan::new(dir, view.place_before(first)?);
+    while scan.place().seq <= until && entries.len() < wanted.limit {
+        let seq = scan.place().seq;
+        let body = scan.next()?.ok_or_else(|| lost(dir, seq))?;
+        if seq >= first {
+            entries.push(record::decode(&body)?);
+        }
+    }
+    Ok(entries)
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanted {
+    pub after: u64,
+    pub until: u64,
+    pub limit: usize,
+}
+
+fn lost(dir: &Path, seq: u64) -> StoreError {
+    StoreError::Damaged(format!(
+        "entry {seq} in `{}` was stored and cannot be read any more; restore the folder from a backup or delete the session",
+        dir.display()
+    ))
+}
+
+fn segments_after(dir: &Path, first: u64) -> Result<Vec<PathBuf>, StoreError> {
+    let entries = match fs::read_dir(dir) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(failure(&error)),
+    };
+    let paths = entries.map(|entry| entry.map(|entry| entry.path()));
+    let paths: Vec<_> = paths.collect::<Result<_, _>>().map_err(|error| failure(&error))?;
+    Ok(paths.into_iter().filter(|path| segment::first_of(path).is_some_and(|number| number > first)).collect())
+}
+
+/// Checks every record in `[from, to)`.
+pub(super) fn verify(dir: &Path, from: Place, to: Place) -> Result<(), StoreError> {
+    let mut scan = Scan::new(dir, from);
+    while scan.place().seq < to.seq {
+        let seq = scan.place().seq;
+        scan.next()?.ok_or_else(|| lost(dir, seq))?;
+    }
+    Ok(())
+}
+
+/// The segments from `from` to `to`, the last cut at `to`. It is missing where nothing was written to it yet.
+pub(super) fn open_segments(
+    dir: &Path,
+    from: Place,
+    to: Place,
+    files: &dyn Files,
+) -> Result<Vec<Arc<Segment>>, StoreError> {
+    let mut numbers = segments_after(dir, from.segment.saturating_sub(1))?;
+    numbers.sort();
+    let mut segments = Vec::new();
+    for path in numbers {
+        let Some(first) = segment::first_of(&path) else { continue };
+        let file = private_file().open(&path).map_err(|error| failure(&error))?;
+        if first == to.segment {
+            cut(&path, &file, to.offset, files)?;
+        }
+        segments.push(Arc::new(Segment::new(first, file)));
+    }
+    Ok(segments)
+}
+
+fn cut(path: &Path, file: &File, len: u64, files: &dyn Files) -> Result<(), StoreError> {
+    let found = file.metadata().map_err(|error| failure(&error))?.len();
+    if found > len {
+        tracing::warn!(segment = %path.display(), bytes = found - len, "a torn end was cut off a log");
+        files.truncate(file, len).map_err(|error| failure(&error))?;
+    }
+    Ok(())
+}
