@@ -1,0 +1,111 @@
+//! Tools of MCP servers that the client names in `session/new`.
+
+use serde_json::json;
+
+use crate::agent::{Agent, Turn};
+use crate::mcp_server::McpServer;
+
+fn with_tools() -> (McpServer, Agent, String) {
+    let server = McpServer::start();
+    let mut agent = Agent::start();
+    let session = agent.session_with(json!([server.entry()]));
+    (server, agent, session)
+}
+
+fn check(prompt: &str, statuses: &[&str], text: &str) -> Turn {
+    let (_server, mut agent, session) = with_tools();
+    let turn = agent.prompt(&session, prompt);
+    assert_eq!(turn.stop_reason(), "end_turn", "{prompt}");
+    assert_eq!(turn.statuses(), statuses, "{prompt}");
+    assert!(turn.text().contains(text), "{prompt} told {:?}", turn.text());
+    turn
+}
+
+#[test]
+fn servers_are_greeted_and_listed_when_the_session_opens() {
+    let (server, _agent, _session) = with_tools();
+    server.wait_for("initialize");
+    server.wait_for("notifications/initialized");
+    server.wait_for("tools/list");
+}
+
+#[test]
+fn all_pages_of_tools_are_listed() {
+    let turn = check("tools", &[], "`add` of `test`: does add");
+    assert!(turn.text().contains("`pair` of `test`"));
+}
+
+#[test]
+fn a_call_is_announced_and_its_result_told() {
+    let turn = check("call add {\"a\": 2, \"b\": 40}", &["pending", "in_progress", "completed"], "answered: 42");
+    let call = turn.of_kind("tool_call").next().unwrap();
+    assert_eq!((&call["title"], &call["kind"]), (&json!("add"), &json!("other")));
+    assert_eq!(call["rawInput"], json!({"a": 2, "b": 40}));
+    let last = turn.of_kind("tool_call_update").last().unwrap();
+    assert_eq!(last["content"], json!([{"type": "content", "content": {"type": "text", "text": "42"}}]));
+}
+
+#[test]
+fn calls_end_as_their_results_say() {
+    let failed = ["pending", "in_progress", "failed"];
+    check("call boom", &failed, "failed: it exploded");
+    check("call bad", &failed, "failed: bad tool");
+    check("call progress", &["pending", "in_progress", "completed"], "after progress");
+    check("call test/add {\"a\": 1, \"b\": 1}", &["pending", "in_progress", "completed"], "answered: 2");
+    check("call missing", &[], "no tool `missing`; the session's MCP servers offer `add`");
+    check("just words", &[], "just words");
+}
+
+#[test]
+fn answer_with_calls_and_says_only_done() {
+    let turn = check("answer-with add {\"a\": 1, \"b\": 2}", &["pending", "in_progress", "completed"], "done");
+    assert_eq!(turn.text(), "done");
+}
+
+#[test]
+fn parallel_calls_are_in_flight_together() {
+    let (_server, mut agent, session) = with_tools();
+    // The server answers `pair` only once two calls have come.
+    let turn = agent.prompt(&session, "parallel\ncall pair {\"n\": 1}\ncall pair {\"n\": 2}");
+    assert_eq!(turn.text(), "Tool `pair` answered: met 1\nTool `pair` answered: met 2\n");
+    assert_eq!(turn.statuses().iter().filter(|status| **status == "completed").count(), 2);
+}
+
+#[test]
+fn a_cancelled_call_fails_and_the_server_is_told() {
+    let (server, mut agent, session) = with_tools();
+    let id = agent.send_prompt(&session, "call never");
+    let call = server.wait_for("tools/call");
+    agent.notify("session/cancel", json!({"sessionId": session}));
+    let turn = agent.finish(id, |_| json!({}));
+    assert_eq!(turn.stop_reason(), "cancelled");
+    assert_eq!(turn.statuses(), ["pending", "in_progress", "failed"]);
+    assert_eq!(server.wait_for("notifications/cancelled")["params"]["requestId"], call["id"]);
+}
+
+#[test]
+fn servers_that_cannot_be_used_are_named_with_the_reason() {
+    let mut agent = Agent::start();
+    let session = agent.session_with(json!([
+        {"name": "local", "command": "/bin/tool", "args": [], "env": []},
+        {"type": "sse", "name": "old", "url": "http://127.0.0.1:1/", "headers": []},
+        {"type": "http", "name": "far", "url": "http://192.0.2.1/mcp", "headers": []},
+        {"type": "http", "name": "shut", "url": "http://127.0.0.1:1/mcp", "headers": []},
+    ]));
+    let text = agent.prompt(&session, "tools").text();
+    assert!(text.contains("`local` cannot be used: the demo agent speaks MCP over `http` only, not `stdio`"), "{text}");
+    assert!(text.contains("`old` cannot be used") && text.contains("not `sse`"), "{text}");
+    assert!(text.contains("`far` cannot be used") && text.contains("loopback only"), "{text}");
+    assert!(text.contains("`shut` cannot be used"), "{text}");
+}
+
+#[test]
+fn a_wrong_secret_is_told_without_the_secret() {
+    let server = McpServer::start();
+    let mut entry = server.entry();
+    entry["headers"][0]["value"] = "Bearer wrong".into();
+    let mut agent = Agent::start();
+    let session = agent.session_with(json!([entry]));
+    let text = agent.prompt(&session, "tools").text();
+    assert!(text.contains("401") && !text.contains("wrong"), "{text}");
+}
