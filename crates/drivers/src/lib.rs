@@ -2,3 +2,4 @@
 //! They know sessions (core) and children (process), never front ends or who asked.
 
 pub mod profile;
+pub mod title;

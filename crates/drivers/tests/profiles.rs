@@ -250,7 +250,7 @@ fn privileged_modes_and_trust_are_for_trusted_folders_only() {
         (ApprovalMode::Yolo, Trust::Untrusted, None),
         (ApprovalMode::AutoEdit, Trust::Untrusted, None),
     ] {
-        let launch = Start { approval, trust, ..Start::with(&[]) }.launch(&gemini);
+        let launch = Start { trust, approval, ..Start::with(&[]) }.launch(&gemini);
         match mode {
             Some(mode) => {
                 let launch = launch.unwrap();
