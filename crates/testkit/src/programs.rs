@@ -1,14 +1,14 @@
 //! Where the programs lie that tests start: our fakes next to the test executable, the real CLI in `tests/node`.
 
 use std::{
-    env,
+    env, fs, io,
     path::{Path, PathBuf},
     process::Command,
     sync::OnceLock,
 };
 
 /// The program `fake-agent`. `make test` builds the whole workspace first; under `cargo test -p other-crate` the first
-/// call builds it.
+/// call builds it if it is missing, so after a change to this crate build it yourself.
 pub fn fake_agent_path() -> PathBuf {
     program("fake-agent")
 }
@@ -25,21 +25,37 @@ pub fn real_gemini() -> PathBuf {
     path
 }
 
+/// `gemini --acp` for a private home and a fake API, in the environment that a gateway would give it: nothing of ours
+/// but `PATH`. Writes the home's `settings.json`.
+pub fn gemini_command(home: &Path, api_url: &str) -> io::Result<Command> {
+    let settings = serde_json::json!({
+        "security": {"auth": {"selectedType": "gemini-api-key"}},
+        "general": {"sessionRetention": {"enabled": false}, "maxAttempts": 1},
+        "tools": {"shell": {"enableInteractiveShell": false}},
+    });
+    fs::create_dir_all(home.join(".gemini"))?;
+    fs::write(home.join(".gemini/settings.json"), settings.to_string())?;
+    let mut command = Command::new(real_gemini());
+    command.arg("--acp").env_clear().envs(env::var_os("PATH").map(|path| ("PATH", path)));
+    command.env("HOME", home).env("GEMINI_CLI_HOME", home).env("TMPDIR", home).env("TERM", "dumb").env("NO_COLOR", "1");
+    command.env("GEMINI_CLI_NO_RELAUNCH", "1").env("GEMINI_CLI_TRUST_WORKSPACE", "true");
+    command.env("GEMINI_API_KEY", "fake-key").env("GOOGLE_GEMINI_BASE_URL", api_url);
+    Ok(command)
+}
+
 fn program(name: &str) -> PathBuf {
     let path = target_folder().join(name);
-    build_once();
+    if !path.exists() {
+        build_once();
+    }
     assert!(path.exists(), "`{}` is missing: run `cargo build -p gembridge-testkit --bins`", path.display());
     path
 }
 
-/// Builds the fakes unless `make test` says it has. Cargo does nothing when they are fresh, and a stale fake would test
-/// something else than the source says.
+/// Only for what is missing: a build that replaces a program while another test starts it would make that test fail.
 fn build_once() {
     static BUILT: OnceLock<()> = OnceLock::new();
     BUILT.get_or_init(|| {
-        if env::var_os("GEMBRIDGE_TESTKIT_BUILT").is_some() {
-            return;
-        }
         let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let mut command = Command::new(cargo);
         command.args(["build", "--quiet", "-p", "gembridge-testkit", "--bins", "--target-dir"]);

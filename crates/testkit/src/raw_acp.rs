@@ -10,7 +10,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::record::DEADLINE;
+use crate::{programs::fake_agent_path, record::DEADLINE};
 
 /// A child process that speaks ACP. Dropping it kills the process (not its offspring).
 pub struct RawAcp {
@@ -44,6 +44,14 @@ impl RawAcp {
             }
         });
         Ok(Self { child, stdin, lines, next_id: 1 })
+    }
+
+    /// The fake agent with these arguments and our environment.
+    pub fn fake(arguments: &[&str]) -> Self {
+        match Self::start(Command::new(fake_agent_path()).args(arguments)) {
+            Ok(agent) => agent,
+            Err(error) => panic!("the fake agent did not start: {error}"),
+        }
     }
 
     pub fn pid(&self) -> u32 {

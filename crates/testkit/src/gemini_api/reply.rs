@@ -197,7 +197,8 @@ impl Events {
         self.flush();
         match ending {
             Ending::Finished | Ending::WithoutFinish => {}
-            Ending::Cut => self.pieces.push(Piece::Break),
+            // The pause lets what was written leave before the connection breaks.
+            Ending::Cut => self.pieces.extend([Piece::Pause(Duration::from_millis(10)), Piece::Break]),
             Ending::Stall => self.pieces.push(Piece::Stall),
         }
         self.pieces

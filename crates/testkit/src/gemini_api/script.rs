@@ -51,8 +51,8 @@ pub enum Step {
 
 /// What a request wants to be told.
 pub enum Wanted {
-    /// A script, the call it is at, and the text that names it.
-    Steps { steps: Vec<Step> },
+    /// What the script has for this call.
+    Steps(Vec<Step>),
     /// No script: the user's words.
     Echo(String),
     /// A script that cannot be read.
@@ -68,7 +68,7 @@ pub fn wanted(request: &Value, attempts: &mut impl Attempts) -> Wanted {
     let contents = request["contents"].as_array().map(Vec::as_slice).unwrap_or_default();
     let Some(position) = contents.iter().rposition(is_from_the_user) else { return Wanted::Echo(String::new()) };
     let text = text_of(&contents[position]);
-    let Some(json) = between(&text, "SCRIPT:", ":END") else { return Wanted::Echo(text) };
+    let Some(json) = between(&text, "SCRIPT:", ":END") else { return Wanted::Echo(last_text_of(&contents[position])) };
     let script: Script = match serde_json::from_str(json) {
         Ok(script) => script,
         Err(error) => return Wanted::Broken(format!("the script cannot be read: {error}; it was `{json}`")),
@@ -82,7 +82,7 @@ pub fn wanted(request: &Value, attempts: &mut impl Attempts) -> Wanted {
             tries.into_iter().nth(attempt).unwrap_or_default()
         }
     };
-    Wanted::Steps { steps }
+    Wanted::Steps(steps)
 }
 
 /// Results of tools are sent in the user's name too.
@@ -97,6 +97,12 @@ fn text_of(content: &Value) -> String {
     let parts = content["parts"].as_array().map(Vec::as_slice).unwrap_or_default();
     let texts: Vec<&str> = parts.iter().filter_map(|part| part["text"].as_str()).collect();
     texts.join("\n")
+}
+
+/// The user's own words: what the CLI adds about the workspace stands before them.
+fn last_text_of(content: &Value) -> String {
+    let parts = content["parts"].as_array().map(Vec::as_slice).unwrap_or_default();
+    parts.iter().rev().find_map(|part| part["text"].as_str()).unwrap_or_default().to_owned()
 }
 
 fn between<'a>(text: &'a str, start: &str, end: &str) -> Option<&'a str> {
@@ -119,7 +125,7 @@ mod tests {
 
     fn steps(contents: &Value) -> Vec<Step> {
         match wanted(&json!({"contents": contents}), &mut Zeroth) {
-            Wanted::Steps { steps } => steps,
+            Wanted::Steps(steps) => steps,
             Wanted::Echo(text) => panic!("an echo of `{text}` instead of a script"),
             Wanted::Broken(sentence) => panic!("{sentence}"),
         }

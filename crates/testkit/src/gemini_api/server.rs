@@ -157,7 +157,7 @@ fn call(state: &State, method: &str, model: &str, request: &Value, body_bytes: u
         return reply::whole(&[script::Step::Text(example)], model);
     }
     let steps = match script::wanted(request, &mut *state.log()) {
-        Wanted::Steps { steps } => steps,
+        Wanted::Steps(steps) => steps,
         Wanted::Echo(text) => vec![script::Step::Text("You said: ".into()), script::Step::Text(text)],
         Wanted::Broken(sentence) => return Reply::error(400, &sentence),
     };
