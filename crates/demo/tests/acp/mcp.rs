@@ -72,6 +72,15 @@ fn parallel_calls_are_in_flight_together() {
 }
 
 #[test]
+fn a_server_that_forgot_the_session_is_greeted_again() {
+    let (server, mut agent, session) = with_tools();
+    server.wait_for("initialize");
+    agent.prompt(&session, "call forget");
+    assert!(agent.prompt(&session, "call add {\"a\": 1, \"b\": 2}").text().contains("answered: 3"));
+    server.wait_for("initialize");
+}
+
+#[test]
 fn a_cancelled_call_fails_and_the_server_is_told() {
     let (server, mut agent, session) = with_tools();
     let id = agent.send_prompt(&session, "call never");

@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::task::{Context, Poll};
 
@@ -28,6 +29,14 @@ pub struct McpServer {
 struct Tools {
     asked: SyncSender<Value>,
     pair: Barrier,
+    /// How often the server has forgotten its sessions.
+    forgotten: AtomicU64,
+}
+
+impl Tools {
+    fn session(&self) -> String {
+        format!("s-{}", self.forgotten.load(Ordering::Relaxed))
+    }
 }
 
 impl McpServer {
@@ -40,7 +49,7 @@ impl McpServer {
             runtime.block_on(async {
                 let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
                 port_in.send(listener.local_addr().unwrap().port()).unwrap();
-                let tools = Arc::new(Tools { asked: asked_in, pair: Barrier::new(2) });
+                let tools = Arc::new(Tools { asked: asked_in, pair: Barrier::new(2), forgotten: AtomicU64::new(0) });
                 tokio::select! {
                     () = accept(listener, tools) => {}
                     _ = stopped => {}
@@ -88,7 +97,7 @@ async fn answer(tools: Arc<Tools>, request: Request<Incoming>) -> Result<Respons
         return Ok(status(StatusCode::UNAUTHORIZED));
     }
     let message: Value = serde_json::from_slice(&body.collect().await.unwrap().to_bytes()).unwrap();
-    let greeted = header("mcp-session-id") == Some("s-1");
+    let greeted = header("mcp-session-id") == Some(&tools.session());
     tools.asked.send(message.clone()).unwrap();
     if message["method"] != "initialize" && !greeted {
         return Ok(status(StatusCode::NOT_FOUND));
@@ -99,7 +108,7 @@ async fn answer(tools: Arc<Tools>, request: Request<Incoming>) -> Result<Respons
             let result = json!({"protocolVersion": "2025-06-18", "capabilities": {"tools": {}},
                 "serverInfo": {"name": "test", "version": "1"}});
             let mut response = plain(&message, &result);
-            response.headers_mut().insert("mcp-session-id", "s-1".parse().unwrap());
+            response.headers_mut().insert("mcp-session-id", tools.session().parse().unwrap());
             response
         }
         "tools/list" => plain(&message, &tool_list(&message)),
@@ -113,7 +122,7 @@ fn tool_list(message: &Value) -> Value {
     let tool = |name| json!({"name": name, "description": format!("does {name}"), "inputSchema": {"type": "object"}});
     match message["params"]["cursor"].as_str() {
         None => json!({"tools": [tool("add"), tool("boom")], "nextCursor": "2"}),
-        Some(_) => json!({"tools": [tool("progress"), tool("never"), tool("pair"), tool("bad")]}),
+        Some(_) => json!({"tools": [tool("progress"), tool("never"), tool("pair"), tool("bad"), tool("forget")]}),
     }
 }
 
@@ -136,6 +145,10 @@ async fn call(tools: &Tools, message: &Value) -> Response<Reply> {
         "pair" => {
             tools.pair.wait().await;
             plain(message, &text(format!("met {}", arguments["n"])))
+        }
+        "forget" => {
+            tools.forgotten.fetch_add(1, Ordering::Relaxed);
+            plain(message, &text("forgotten".to_owned()))
         }
         _ => {
             let error =

@@ -28,6 +28,16 @@ fn a_slow_start_is_answered_in_the_end() {
 }
 
 #[test]
+fn words_come_at_the_pace_that_was_asked_for() {
+    let mut agent = Agent::start_with(&["--token-delay-ms", "20"], json!({}));
+    let session = agent.session();
+    let started = std::time::Instant::now();
+    let turn = agent.prompt(&session, "count");
+    assert_eq!(turn.text(), "This is turn 1 of the session.");
+    assert!(started.elapsed().as_millis() >= 7 * 20);
+}
+
+#[test]
 fn a_new_session_names_modes_models_options_and_then_commands() {
     let mut agent = Agent::start();
     let opened = agent.call("session/new", json!({"cwd": "/w", "mcpServers": []})).unwrap();
