@@ -1,1 +1,29 @@
-//! (to be written)
+//! Children that never leak, never block and never flood: spawn under a guard, read capped lines, write with a
+//! deadline, end the whole tree, restart with backoff, keep warm spares.
+//!
+//! This crate must not know any protocol that its children speak, nor sessions, nor which programs they are. It never
+//! reads the environment: what a child gets is what the caller gives.
+
+pub mod child;
+pub mod environment;
+pub mod excerpt;
+pub mod guard;
+pub mod lines;
+pub mod pool;
+pub mod sandbox;
+pub mod spawn;
+pub mod startup;
+pub mod supervise;
+pub mod tag;
+
+mod procfs;
+
+pub use child::{Child, Exit, ExitWatch, Handle, StderrTail, StopPlan, TreeMemory, WriteError, Writer};
+pub use environment::Environment;
+pub use excerpt::escape_excerpt;
+pub use lines::{Batch, LineError, LineReader, LineSplitter};
+pub use pool::{Factory, Pool, PoolConfig, PoolError};
+pub use sandbox::Sandbox;
+pub use spawn::{CommandSpec, GuardProgram, SpawnError, Spawner};
+pub use supervise::{Admission, RestartPolicy, Supervisor};
+pub use tag::{RunTag, Swept, sweep};

@@ -1,0 +1,142 @@
+//! The command line of the guard, written by the owner and read by the guard and its launch stage.
+
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use rustix::process::Pid;
+
+use crate::sandbox::Sandbox;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Options {
+    pub(crate) stage: Stage,
+    /// Between SIGTERM and SIGKILL when the tree is ended.
+    pub(crate) grace: Duration,
+    pub(crate) cwd: Option<PathBuf>,
+    pub(crate) fence: Option<Sandbox>,
+    /// The program and its arguments; never empty.
+    pub(crate) command: Vec<OsString>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// Watch over the tree.
+    Guard,
+    /// Turn into the command, as a child of the guard with this pid.
+    Launch { guard: Pid },
+}
+
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum UsageError {
+    #[error("no command; usage: `guard [--grace-ms N] [--cwd DIR] [--fence] [--write DIR]… -- COMMAND ARGS…`")]
+    NoCommand,
+    #[error("unknown option `{0}`; options end with `--`")]
+    Unknown(String),
+    #[error("option `{option}` needs {needs}")]
+    BadValue { option: &'static str, needs: &'static str },
+}
+
+impl Options {
+    pub(crate) fn parse(args: impl Iterator<Item = OsString>) -> Result<Self, UsageError> {
+        let mut args = args;
+        let mut options =
+            Self { stage: Stage::Guard, grace: DEFAULT_GRACE, cwd: None, fence: None, command: Vec::new() };
+        while let Some(option) = args.next() {
+            match option.to_str() {
+                Some("--") => break,
+                Some("--grace-ms") => {
+                    let milliseconds = number(args.next(), "--grace-ms", "a number of milliseconds")?;
+                    options.grace = Duration::from_millis(milliseconds);
+                }
+                Some("--launched-by") => {
+                    let pid: i32 = number(args.next(), "--launched-by", "a process id")?;
+                    let needs = UsageError::BadValue { option: "--launched-by", needs: "a process id" };
+                    options.stage = Stage::Launch { guard: Pid::from_raw(pid).ok_or(needs)? };
+                }
+                Some("--cwd") => options.cwd = Some(folder(args.next(), "--cwd")?),
+                Some("--fence") => _ = options.fence.get_or_insert_default(),
+                Some("--write") => {
+                    options.fence.get_or_insert_default().writable.push(folder(args.next(), "--write")?);
+                }
+                _ => return Err(UsageError::Unknown(option.to_string_lossy().into_owned())),
+            }
+        }
+        options.command = args.collect();
+        if options.command.is_empty() { Err(UsageError::NoCommand) } else { Ok(options) }
+    }
+
+    pub(crate) fn to_args(&self) -> Vec<OsString> {
+        let mut args: Vec<OsString> = vec!["--grace-ms".into(), self.grace.as_millis().to_string().into()];
+        if let Stage::Launch { guard } = self.stage {
+            args.extend(["--launched-by".into(), guard.as_raw_nonzero().to_string().into()]);
+        }
+        if let Some(cwd) = &self.cwd {
+            args.extend(["--cwd".into(), cwd.into()]);
+        }
+        if let Some(fence) = &self.fence {
+            args.push("--fence".into());
+            args.extend(fence.writable.iter().flat_map(|folder| ["--write".into(), folder.into()]));
+        }
+        args.push("--".into());
+        args.extend(self.command.iter().cloned());
+        args
+    }
+}
+
+pub(crate) const DEFAULT_GRACE: Duration = Duration::from_millis(500);
+
+fn number<N: std::str::FromStr>(
+    value: Option<OsString>,
+    option: &'static str,
+    needs: &'static str,
+) -> Result<N, UsageError> {
+    let text = value.as_deref().and_then(OsStr::to_str);
+    text.and_then(|text| text.parse().ok()).ok_or(UsageError::BadValue { option, needs })
+}
+
+fn folder(value: Option<OsString>, option: &'static str) -> Result<PathBuf, UsageError> {
+    value.map(PathBuf::from).ok_or(UsageError::BadValue { option, needs: "a folder" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_owner_writes_the_guard_reads() {
+        let full = Options {
+            stage: Stage::Launch { guard: Pid::from_raw(7).unwrap() },
+            grace: Duration::from_millis(20),
+            cwd: Some("/w --cwd".into()),
+            fence: Some(Sandbox { writable: vec!["/a".into(), "--".into()] }),
+            command: vec!["--".into(), "--cwd".into(), "".into()],
+        };
+        let bare = Options {
+            stage: Stage::Guard,
+            grace: DEFAULT_GRACE,
+            cwd: None,
+            fence: Some(Sandbox::default()),
+            command: vec!["x".into()],
+        };
+        for options in [full, bare] {
+            assert_eq!(Options::parse(options.to_args().into_iter()), Ok(options));
+        }
+    }
+
+    #[test]
+    fn a_wrong_command_line_is_refused_with_the_way_out() {
+        let cases = [
+            (vec![], "no command"),
+            (vec!["--"], "no command"),
+            (vec!["--what", "--", "x"], "unknown option `--what`"),
+            (vec!["--grace-ms", "soon", "--", "x"], "`--grace-ms` needs a number"),
+            (vec!["--launched-by", "0", "--", "x"], "`--launched-by` needs a process id"),
+            (vec!["--cwd"], "`--cwd` needs a folder"),
+        ];
+        for (args, expected) in cases {
+            let error = Options::parse(args.iter().map(Into::into)).unwrap_err().to_string();
+            assert!(error.contains(expected), "{args:?}: {error}");
+        }
+    }
+}

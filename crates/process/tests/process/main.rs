@@ -1,0 +1,6 @@
+//! Real children under a real guard.
+
+mod flow;
+mod marked;
+mod start;
+mod tree;
