@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 
 use crate::BoxFuture;
 use crate::model::{
-    AgentFacts, Answer, AskId, Event, Failure, Frame, Opaque, Principal, Prompt, SessionFacts, Stop, Usage,
+    AgentFacts, Answer, AskId, Event, Failure, Frame, Opaque, Principal, Prompt, SessionFacts, Stop, Timestamp, Usage,
 };
 
 /// Opens conversations with one configured agent.
@@ -32,10 +32,30 @@ pub struct SessionSpec {
     pub workspace: Option<PathBuf>,
     pub model: Option<Arc<str>>,
     pub mode: Option<Arc<str>>,
-    /// The agent's own id of an earlier session, to be loaded where the agent can do so without harm.
-    pub resume: Option<Arc<str>>,
+    /// An earlier session of the agent, to be loaded where the agent can do so without harm.
+    pub resume: Option<Resume>,
     /// Tool servers that the agent shall connect to, ours first.
     pub tool_servers: Vec<ToolServer>,
+    pub slash: SlashCommands,
+}
+
+/// A session that the agent may still have in its own files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resume {
+    /// The agent's own name of it.
+    pub agent_session: Arc<str>,
+    /// When it was last used: some agents destroy a session that is loaded too soon.
+    pub last_used: Timestamp,
+}
+
+/// What becomes of a prompt that begins like one of the agent's own commands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SlashCommands {
+    /// It reaches the model as text: whoever wrote it may not command the agent.
+    #[default]
+    AsText,
+    /// It runs: the operator's own hand wrote it.
+    Run,
 }
 
 #[derive(Clone, Debug)]

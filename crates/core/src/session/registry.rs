@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 use super::actor::{Actor, Parts};
 use super::handle::SessionHandle;
 use super::journal::Journal;
-use crate::driver::{Driver, SessionSpec, ToolServer};
+use crate::driver::{Driver, Resume, SessionSpec, SlashCommands, ToolServer};
 use crate::error::Error;
 use crate::limit::Limits;
 use crate::log::{Draft, LogEntry, SessionLog};
@@ -48,6 +48,7 @@ pub struct NewSession {
     pub model: Option<Arc<str>>,
     pub mode: Option<Arc<str>>,
     pub tool_servers: Vec<ToolServer>,
+    pub slash: SlashCommands,
 }
 
 pub struct Sessions {
@@ -111,6 +112,7 @@ impl Sessions {
             mode: new.mode,
             resume: None,
             tool_servers: new.tool_servers,
+            slash: new.slash,
         };
         self.start(record, spec, writer, Past::none(), setup)
     }
@@ -177,8 +179,12 @@ impl Sessions {
             workspace: record.workspace.clone(),
             model: record.model.clone(),
             mode: record.mode.clone(),
-            resume: record.agent_session.clone(),
+            resume: record
+                .agent_session
+                .clone()
+                .map(|agent_session| Resume { agent_session, last_used: record.updated }),
             tool_servers: Vec::new(),
+            slash: SlashCommands::AsText,
         };
         let lost = record.agent_session.is_some().then(|| "the gateway was restarted".to_owned());
         let past = Past { last: reopened.last, last_turn: reopened.last_turn, tail: reopened.tail, lost };

@@ -211,6 +211,7 @@ impl Turn {
         }
         match event {
             Event::Asked(ask) => self.on_asked(*ask, frame, now, actions),
+            Event::Answered { ask, .. } => self.on_withdrawn(ask, event, now, actions),
             Event::Usage(usage) => {
                 self.usage.merge(&usage);
                 actions.push(Action::Log { event: Event::Usage(self.usage), frame });
@@ -237,6 +238,15 @@ impl Turn {
         } else {
             self.asks.push(OpenAsk { ask, until: now + self.limits.answer });
             self.clock.wait_begins(now);
+        }
+    }
+
+    /// The agent took its question back.
+    fn on_withdrawn(&mut self, ask: AskId, event: Event, now: Instant, actions: &mut Vec<Action>) {
+        if let Some(at) = self.asks.iter().position(|open| open.ask.id == ask) {
+            self.asks.remove(at);
+            self.clock.wait_ends(now);
+            actions.push(Action::Log { event, frame: None });
         }
     }
 
