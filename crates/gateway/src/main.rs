@@ -1,1 +1,40 @@
-fn main() {}
+//! The `gembridge` binary: reads what the operator decided, joins the parts, and nothing else.
+
+mod app;
+mod cli;
+mod command;
+mod config;
+mod exit;
+mod hardening;
+mod logging;
+mod terminal;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use config::Environment;
+use terminal::Terminal;
+
+fn main() -> ExitCode {
+    let mut words = std::env::args_os().skip(1);
+    let first = words.next();
+    // Both are processes of their own that must stay small: they run before anything of ours is set up.
+    match first.as_ref().and_then(|word| word.to_str()) {
+        Some("guard") => gembridge_process::guard::main(words),
+        Some("demo-agent") => gembridge_demo::main(words.map(|word| word.to_string_lossy().into_owned())),
+        _ => run(first.into_iter().chain(words)),
+    }
+}
+
+fn run(words: impl Iterator<Item = OsString>) -> ExitCode {
+    hardening::apply();
+    let environment = Environment::of_this_process();
+    let terminal = Terminal::detect(&environment);
+    match command::dispatch(words, environment, terminal) {
+        Ok(code) => code.into(),
+        Err(failed) => {
+            terminal.complain(&failed.error);
+            failed.code.into()
+        }
+    }
+}

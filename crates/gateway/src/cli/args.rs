@@ -1,0 +1,204 @@
+//! What was typed, checked word by word and not yet joined with the configuration.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+use crate::config::settings::{Level, Policy};
+use crate::config::value::ModelName;
+
+/// Opens coding agents to everything else: one live session, many faces.
+#[derive(Debug, Parser)]
+#[command(
+    name = "gembridge",
+    version,
+    propagate_version = true,
+    subcommand_required = true,
+    arg_required_else_help = true,
+    max_term_width = 100
+)]
+pub struct Args {
+    #[command(flatten)]
+    pub global: Global,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What every command takes.
+#[derive(Debug, clap::Args)]
+pub struct Global {
+    /// The settings file, instead of `gembridge.toml` in the config folder.
+    #[arg(long, global = true, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// How much to tell on standard error.
+    #[arg(long, global = true, value_name = "LEVEL")]
+    pub log_level: Option<Level>,
+    /// No colours, as with `NO_COLOR` in the environment.
+    #[arg(long, global = true)]
+    pub no_color: bool,
+    /// Nothing but errors on standard error.
+    #[arg(long, short, global = true)]
+    pub quiet: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// One turn: the prompt comes from the argument or from standard input, the answer goes to standard output.
+    Run(RunArgs),
+    /// An interactive chat in the terminal.
+    Chat(ChatArgs),
+    /// The known agents: which are installed, where, in which version, with which login.
+    Agents(AgentsArgs),
+    /// Checks this installation: ✓ good, ! look at it, ✗ broken, with the fix for each.
+    Doctor(DoctorArgs),
+    /// The configuration: every value with its origin, or the schema of the file.
+    #[command(subcommand)]
+    Config(ConfigCommand),
+    /// The folders in which agents may work.
+    #[command(subcommand)]
+    Trust(TrustCommand),
+    /// The script that completes this command line in your shell.
+    Completions(CompletionsArgs),
+    /// The built-in deterministic ACP agent on standard input and output.
+    #[command(disable_help_flag = true)]
+    DemoAgent(PassedOn),
+    /// Keeps one agent's processes together; started by gembridge itself.
+    #[command(hide = true, disable_help_flag = true)]
+    Guard(PassedOn),
+}
+
+/// Which agent, and how it shall work.
+#[derive(Debug, Clone, clap::Args)]
+pub struct AgentArgs {
+    /// The agent, by its name in `gembridge agents`.
+    #[arg(long, value_name = "NAME")]
+    pub agent: Option<String>,
+    /// How to speak to the agent.
+    #[arg(long, value_name = "DRIVER", default_value = "acp")]
+    pub driver: Driver,
+    /// The model, instead of the agent's default.
+    #[arg(long, short, value_name = "MODEL", value_parser = model_name)]
+    pub model: Option<ModelName>,
+    /// The agent's own mode, such as `plan`.
+    #[arg(long, value_name = "MODE")]
+    pub mode: Option<String>,
+    /// Let the agent work in this trusted folder, with its tools. Without it: an empty private folder and no tools.
+    #[arg(long, value_name = "FOLDER")]
+    pub cwd: Option<PathBuf>,
+    /// What to answer when the agent asks whether a tool may run.
+    #[arg(long, value_name = "POLICY")]
+    pub permissions: Option<Policy>,
+    /// Go on with an earlier session.
+    #[arg(long, value_name = "ID", value_parser = session_id)]
+    pub resume: Option<String>,
+}
+
+#[derive(Debug, Clone, clap::Args)]
+pub struct RunArgs {
+    /// The prompt. Without it, or with `-`, it is read from standard input.
+    pub prompt: Option<String>,
+    #[command(flatten)]
+    pub agent: AgentArgs,
+    /// What to print: the answer, one JSON object at the end, or one JSON message a line as they come.
+    #[arg(long, short, value_name = "FORMAT", default_value = "text")]
+    pub output_format: OutputFormat,
+    /// Give up after this many seconds.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub timeout: Option<Duration>,
+}
+
+#[derive(Debug, Clone, clap::Args)]
+pub struct ChatArgs {
+    #[command(flatten)]
+    pub agent: AgentArgs,
+}
+
+#[derive(Debug, Clone, clap::Args)]
+pub struct AgentsArgs {
+    /// One JSON array, for programs.
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Clone, clap::Args)]
+pub struct DoctorArgs {
+    /// The agent to check, instead of the default one.
+    #[arg(long, value_name = "NAME")]
+    pub agent: Option<String>,
+    /// One JSON object, for programs.
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Clone, Subcommand)]
+pub enum ConfigCommand {
+    /// Every value and where it comes from.
+    Show {
+        /// One JSON object, for programs.
+        #[arg(long)]
+        json: bool,
+    },
+    /// The JSON schema of `gembridge.toml`.
+    Schema,
+}
+
+#[derive(Debug, Clone, Subcommand)]
+pub enum TrustCommand {
+    /// Let agents work in a folder and what lies in it.
+    Add { folder: PathBuf },
+    /// The trusted folders, one a line.
+    List {
+        /// One JSON array, for programs.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Trust a folder no more.
+    Remove { folder: PathBuf },
+}
+
+#[derive(Debug, Clone, clap::Args)]
+pub struct CompletionsArgs {
+    pub shell: clap_complete::Shell,
+}
+
+/// Words that another part of the binary reads.
+#[derive(Debug, Clone, clap::Args)]
+pub struct PassedOn {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub words: Vec<OsString>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Driver {
+    Acp,
+    Headless,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum OutputFormat {
+    Text,
+    Json,
+    StreamJson,
+}
+
+fn model_name(text: &str) -> Result<ModelName, String> {
+    text.parse()
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    match text.parse::<u64>() {
+        Ok(seconds) if (1..=31_536_000).contains(&seconds) => Ok(Duration::from_secs(seconds)),
+        _ => Err("expected a number of seconds from 1".to_owned()),
+    }
+}
+
+fn session_id(text: &str) -> Result<String, String> {
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._:-".contains(&byte);
+    if (1..=128).contains(&text.len()) && text.bytes().all(is_allowed) && !text.starts_with('-') {
+        Ok(text.to_owned())
+    } else {
+        Err("expected the id of a session".to_owned())
+    }
+}

@@ -1,0 +1,87 @@
+//! The examples at the end of each command's long help.
+
+pub const TOP: &str = "\
+Examples:
+  gembridge chat                       talk to the agent that is there
+  gembridge run 'what is a monad?'     one question, one answer
+  gembridge doctor                     what is missing, and how to fix it
+
+With no agent installed, the built-in `demo` agent answers.
+";
+
+pub const BY_COMMAND: &[(&str, &str)] = &[
+    (
+        "run",
+        "\
+Examples:
+  gembridge run 'what is a monad?'
+  git diff | gembridge run - --model gemini-2.5-flash
+  gembridge run --cwd ~/project 'why does the build fail?'     after `gembridge trust add ~/project`
+  gembridge run --output-format json 'hello' | jq -r .result
+  gembridge run --timeout 30 --permissions deny 'summarise README.md'
+",
+    ),
+    (
+        "chat",
+        "\
+Examples:
+  gembridge chat
+  gembridge chat --agent demo
+  gembridge chat --cwd ~/project --permissions ask
+
+Ctrl-C cancels the turn; a second one, or Ctrl-D, leaves.
+",
+    ),
+    (
+        "agents",
+        "\
+Examples:
+  gembridge agents
+  gembridge agents --json | jq -r '.[] | select(.installed) | .name'
+",
+    ),
+    (
+        "doctor",
+        "\
+Examples:
+  gembridge doctor
+  gembridge doctor --agent gemini
+  gembridge doctor --json | jq '.checks[] | select(.status != \"ok\")'
+",
+    ),
+    (
+        "config",
+        "\
+Examples:
+  gembridge config show
+  gembridge config show --json | jq '.values[] | select(.origin.kind != \"default\")'
+  gembridge config schema > gembridge.schema.json
+",
+    ),
+    (
+        "trust",
+        "\
+Examples:
+  gembridge trust add ~/project
+  gembridge trust list
+  gembridge trust remove ~/project
+",
+    ),
+    (
+        "completions",
+        "\
+Examples:
+  gembridge completions bash > ~/.local/share/bash-completion/completions/gembridge
+  gembridge completions zsh > ~/.zfunc/_gembridge
+  gembridge completions fish > ~/.config/fish/completions/gembridge.fish
+",
+    ),
+    (
+        "demo-agent",
+        "\
+Examples:
+  gembridge run --agent demo 'hello'
+  gembridge demo-agent --help          what its words do
+",
+    ),
+];

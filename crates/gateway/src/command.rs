@@ -1,0 +1,98 @@
+//! The commands, one file each: from typed words and configuration to output and an exit code.
+
+pub mod completions;
+pub mod config;
+pub mod run;
+pub mod trust;
+
+use std::ffi::OsString;
+
+use gembridge_drivers::profile::Profile;
+
+use crate::cli::args::{Args, Command, ConfigCommand};
+use crate::cli::{self, Parsed};
+use crate::config::settings::Level;
+use crate::config::{Config, Environment, Flag};
+use crate::exit::{CommandError, CommandResult, ExitCode};
+use crate::logging::{self, Plan, Verbosity};
+use crate::terminal::{self, Terminal};
+
+/// What every command works with.
+pub struct Context {
+    pub config: Config,
+    /// Every agent there is, by name.
+    pub profiles: Vec<Profile>,
+    pub terminal: Terminal,
+}
+
+/// Reads the command line, then the configuration, then does what was asked. Nothing is started before both are right.
+pub fn dispatch(words: impl Iterator<Item = OsString>, environment: Environment, terminal: Terminal) -> CommandResult {
+    let args = match cli::parse(words, terminal.stdout.is_coloured)? {
+        Parsed::Command(args) => *args,
+        Parsed::Text(text) => {
+            terminal::print(&text)?;
+            return Ok(ExitCode::Success);
+        }
+    };
+    // These need no configuration, and must work while it is broken.
+    match &args.command {
+        Command::Completions(args) => return completions::run(args),
+        Command::Config(ConfigCommand::Schema) => return config::schema(),
+        _ => {}
+    }
+    let context = Context::load(&args, environment, terminal)?;
+    let verbosity = if args.global.quiet { Verbosity::Quiet } else { Verbosity::Normal { default: Level::Warn } };
+    let log = logging::start(&Plan::new(&context.config.settings.log, verbosity, context.terminal.stderr));
+    for warning in &context.config.warnings {
+        tracing::warn!("{warning}");
+    }
+    let done = act(&args.command, &context);
+    log.finish();
+    done
+}
+
+fn act(command: &Command, context: &Context) -> CommandResult {
+    match command {
+        Command::Run(args) => run::run(args, context),
+        Command::Chat(args) => run::chat(args, context),
+        Command::Config(ConfigCommand::Show { json: false }) => config::show_text(context),
+        Command::Config(ConfigCommand::Show { json: true }) => config::show_json(context),
+        Command::Config(ConfigCommand::Schema) => config::schema(),
+        Command::Trust(command) => trust::run(command, context),
+        Command::Completions(args) => completions::run(args),
+        // They come through here only behind a global flag: `gembridge --quiet demo-agent`.
+        Command::DemoAgent(_) | Command::Guard(_) => {
+            Err(CommandError::usage("this command stands first on the line; put the other flags away"))
+        }
+        _ => Err(CommandError::usage("not yet")),
+    }
+}
+
+impl Context {
+    fn load(args: &Args, environment: Environment, terminal: Terminal) -> Result<Self, CommandError> {
+        let terminal = if args.global.no_color { terminal.plain() } else { terminal };
+        let config = Config::load(args.global.sources(environment, flags(&args.command)))?;
+        let profiles = config.profiles()?;
+        Ok(Self { config, profiles, terminal })
+    }
+}
+
+/// The settings that a command's own flags stand for.
+fn flags(command: &Command) -> Vec<Flag> {
+    match command {
+        Command::Run(args) => run::flags(&args.agent, args.timeout),
+        Command::Chat(args) => run::flags(&args.agent, None),
+        Command::Doctor(args) => run::agent_flag(args.agent.as_deref()).into_iter().collect(),
+        Command::Agents(_)
+        | Command::Config(_)
+        | Command::Trust(_)
+        | Command::Completions(_)
+        | Command::DemoAgent(_)
+        | Command::Guard(_) => Vec::new(),
+    }
+}
+
+/// JSON for people and programs alike.
+fn pretty(value: &serde_json::Value) -> String {
+    format!("{value:#}\n")
+}

@@ -1,0 +1,26 @@
+//! `gembridge trust`: the folders in which agents may work.
+
+use crate::cli::args::TrustCommand;
+use crate::config::trust::Trust;
+use crate::exit::{CommandResult, ExitCode};
+use crate::terminal::{self, escape};
+
+use super::{Context, pretty};
+
+pub fn run(command: &TrustCommand, context: &Context) -> CommandResult {
+    let mut trust = Trust::load(&context.config.folders.config)?;
+    let said = match command {
+        TrustCommand::Add { folder } => {
+            format!("agents may work in {}\n", escape::line(&trust.add(folder)?.to_string_lossy()))
+        }
+        TrustCommand::Remove { folder } => {
+            format!("agents may no longer work in {}\n", escape::line(&trust.remove(folder)?.to_string_lossy()))
+        }
+        TrustCommand::List { json: true } => pretty(&serde_json::json!(trust.folders())),
+        TrustCommand::List { json: false } => {
+            trust.folders().iter().map(|folder| format!("{}\n", escape::line(&folder.to_string_lossy()))).collect()
+        }
+    };
+    terminal::print(&said)?;
+    Ok(ExitCode::Success)
+}

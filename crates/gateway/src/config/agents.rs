@@ -1,0 +1,49 @@
+//! From `[agents]` to profiles: the built-in agents with the operator's changes, and the operator's own.
+
+use gembridge_drivers::profile::{AgentConfig, Profile, ProfileError};
+
+use super::{Config, ConfigError, Key, Origin};
+
+pub fn profiles(config: &Config) -> Result<Vec<Profile>, ConfigError> {
+    // The built-in profiles are part of this binary; a broken one is our own mistake, told like any other.
+    let known = Profile::builtin().map_err(|error| ConfigError::Invalid(error.to_string()))?;
+    let mut profiles: Vec<_> =
+        known.iter().filter(|profile| !config.settings.agents.contains_key(&profile.name)).cloned().collect();
+    for (name, chosen) in &config.settings.agents {
+        let chosen = without_hint(config, name, chosen, &known);
+        let profile = Profile::custom(name, &chosen, &known).map_err(|error| placed(config, name, &error))?;
+        profiles.push(profile);
+    }
+    profiles.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(profiles)
+}
+
+/// A program named by the profile's own variable is a hint, passed over with a warning when it is not there;
+/// detection reads that variable itself. Named anywhere else it is an order.
+fn without_hint(config: &Config, name: &str, chosen: &AgentConfig, known: &[Profile]) -> AgentConfig {
+    let origin = config.origin(&Key::dotted("agents").child(name).child("command"));
+    let named_by = match origin {
+        Origin::Environment { variable } | Origin::DotEnv { variable, .. } => Some(variable),
+        Origin::Default | Origin::ModelsFile { .. } | Origin::File { .. } | Origin::Flag { .. } => None,
+    };
+    let hint = known.iter().find(|profile| profile.name == name).and_then(|profile| profile.command.variable.as_ref());
+    let mut chosen = chosen.clone();
+    if named_by.is_some() && named_by == hint {
+        chosen.command = None;
+    }
+    chosen
+}
+
+/// The error with the first line that speaks of the agent, where a file does.
+fn placed(config: &Config, name: &str, error: &ProfileError) -> ConfigError {
+    let section = Key::dotted("agents").child(name);
+    let of_agent = |key: &Key| key.parts().starts_with(section.parts());
+    let line = config.origins.iter().filter(|(key, _)| of_agent(key)).find_map(|(_, origin)| match origin {
+        Origin::File { path, line } | Origin::DotEnv { path, line, .. } => Some((path.clone(), *line)),
+        Origin::Default | Origin::ModelsFile { .. } | Origin::Environment { .. } | Origin::Flag { .. } => None,
+    });
+    match line {
+        Some((path, line)) => ConfigError::InFile { path, line, problem: error.to_string() },
+        None => ConfigError::Invalid(error.to_string()),
+    }
+}

@@ -1,0 +1,163 @@
+//! Every setting there is, typed. The file, the schema, `config show` and the names of the variables all come from here.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use gembridge_drivers::profile::AgentConfig;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::value::{AbsolutePath, Count, ModelName, Port, Secret, Size, Span};
+
+/// Settings of gembridge. A key that is left out has the default shown here.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Settings {
+    pub default: DefaultSettings,
+    pub server: ServerSettings,
+    pub auth: AuthSettings,
+    pub limits: LimitSettings,
+    pub turn: TurnSettings,
+    pub permissions: PermissionSettings,
+    pub log: LogSettings,
+    /// What a client calls a model → what the agent calls it.
+    pub models: BTreeMap<String, ModelName>,
+    /// Agents of your own, and changes to the known ones, by name.
+    #[serde(skip_serializing)]
+    pub agents: BTreeMap<String, AgentConfig>,
+}
+
+/// What is used when nothing else is named.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct DefaultSettings {
+    /// The agent. Without it: `gemini` where it is installed, the built-in `demo` agent otherwise.
+    pub agent: Option<String>,
+}
+
+/// Where the gateway listens.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ServerSettings {
+    /// An address or a host name. Anything but this machine itself needs `auth`.
+    pub host: String,
+    pub port: Port,
+    /// One more port with the ACP WebSocket at `/`.
+    pub acp_port: Option<Port>,
+    /// One more port with A2A at `/`.
+    pub a2a_port: Option<Port>,
+}
+
+impl Default for ServerSettings {
+    fn default() -> Self {
+        Self { host: "127.0.0.1".to_owned(), port: Port(11434), acp_port: None, a2a_port: None }
+    }
+}
+
+/// Who may use the gateway.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct AuthSettings {
+    /// One more key beside those of `gembridge keys`.
+    pub bearer_token: Option<Secret>,
+}
+
+/// Bounds of the gateway.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct LimitSettings {
+    /// Requests that one client address may make in `window`.
+    pub requests: Count,
+    pub window: Span,
+    /// The largest request body.
+    pub body: Size,
+    /// The longest line that an agent may write.
+    pub agent_line: Size,
+    /// Messages of a session that are kept in memory; all of them are on disk.
+    pub history: Count,
+}
+
+impl Default for LimitSettings {
+    fn default() -> Self {
+        Self {
+            requests: Count(100),
+            window: Span(Duration::from_mins(1)),
+            body: Size(10 << 20),
+            agent_line: Size(10 << 20),
+            history: Count(2_000),
+        }
+    }
+}
+
+/// How long a turn may take. Both clocks stand still while it waits for a person or a tool of the client.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct TurnSettings {
+    /// The agent may be silent for this long.
+    pub idle: Span,
+    /// The whole turn.
+    pub total: Span,
+}
+
+impl Default for TurnSettings {
+    fn default() -> Self {
+        Self { idle: Span(Duration::from_mins(2)), total: Span(Duration::from_mins(10)) }
+    }
+}
+
+/// What happens when an agent asks whether a tool may run.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct PermissionSettings {
+    pub policy: Policy,
+    /// A question that nobody answers for this long is answered with no.
+    pub wait: Span,
+    /// Another policy for one workspace folder.
+    pub workspaces: BTreeMap<AbsolutePath, Policy>,
+}
+
+impl Default for PermissionSettings {
+    fn default() -> Self {
+        Self { policy: Policy::Ask, wait: Span(Duration::from_mins(1)), workspaces: BTreeMap::new() }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, clap::ValueEnum)]
+#[serde(rename_all = "snake_case")]
+pub enum Policy {
+    /// Ask the person; with nobody there, no.
+    Ask,
+    /// Always no.
+    Deny,
+    /// Yes to this one call, every time.
+    Allow,
+}
+
+/// What is written about the gateway's own work. Prompts and answers are not.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct LogSettings {
+    /// Without it: `info` for `serve`, `warn` for everything else.
+    pub level: Option<Level>,
+    /// A file for the log as JSON lines, beside standard error.
+    pub file: Option<AbsolutePath>,
+    /// One more file for errors only.
+    pub errors_file: Option<AbsolutePath>,
+    /// A log file of this size is renamed to `.old` and begun anew.
+    pub rotate: Size,
+}
+
+impl Default for LogSettings {
+    fn default() -> Self {
+        Self { level: None, file: None, errors_file: None, rotate: Size(2 << 20) }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema, clap::ValueEnum)]
+#[serde(rename_all = "snake_case")]
+pub enum Level {
+    Error,
+    Warn,
+    Info,
+    Debug,
+}

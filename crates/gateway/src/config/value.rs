@@ -1,0 +1,9 @@
+//! The values that settings are made of. Each reads what a person writes and says what it expected otherwise.
+
+mod amount;
+mod name;
+mod secret;
+
+pub use amount::{Count, Port, Size, Span};
+pub use name::{AbsolutePath, ModelName};
+pub use secret::Secret;

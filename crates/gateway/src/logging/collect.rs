@@ -1,0 +1,116 @@
+//! Turns what the code logs into records: level, message, fields, and the spans around.
+
+use std::fmt;
+
+use jiff::Timestamp;
+use tracing::field::{Field as FieldName, Visit};
+use tracing::span::{Attributes, Id};
+use tracing::{Event, Metadata, Subscriber};
+use tracing_subscriber::layer::{Context, Layer};
+use tracing_subscriber::registry::LookupSpan;
+
+use super::record::{Field, Record, Span};
+use super::writer::Sender;
+use crate::config::settings::Level;
+
+/// Our own crates say as much as asked; what others say below a warning is theirs.
+const OURS: &str = "gembridge";
+
+pub struct Collector {
+    level: Level,
+    sender: Sender,
+}
+
+impl Collector {
+    pub fn new(level: Level, sender: Sender) -> Self {
+        Self { level, sender }
+    }
+}
+
+impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Collector {
+    fn enabled(&self, metadata: &Metadata<'_>, _: Context<'_, S>) -> bool {
+        let Some(level) = level_of(metadata) else { return false };
+        let most = if metadata.target().starts_with(OURS) { self.level } else { self.level.min(Level::Warn) };
+        level <= most || (metadata.is_span() && level <= Level::Info)
+    }
+
+    fn max_level_hint(&self) -> Option<tracing::level_filters::LevelFilter> {
+        // Spans of the info level are kept for context whatever the level of the log.
+        Some(match self.level {
+            Level::Error | Level::Warn | Level::Info => tracing::level_filters::LevelFilter::INFO,
+            Level::Debug => tracing::level_filters::LevelFilter::DEBUG,
+        })
+    }
+
+    fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
+        let Some(span) = context.span(id) else { return };
+        let mut fields = Fields::default();
+        attributes.record(&mut fields);
+        span.extensions_mut().insert(fields);
+    }
+
+    fn on_record(&self, id: &Id, values: &tracing::span::Record<'_>, context: Context<'_, S>) {
+        let Some(span) = context.span(id) else { return };
+        if let Some(fields) = span.extensions_mut().get_mut::<Fields>() {
+            values.record(fields);
+        }
+    }
+
+    fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
+        let Some(level) = level_of(event.metadata()) else { return };
+        let mut fields = Fields::default();
+        event.record(&mut fields);
+        let spans = context.event_scope(event).into_iter().flat_map(tracing_subscriber::registry::Scope::from_root);
+        let spans = spans.map(|span| Span {
+            name: span.metadata().name(),
+            fields: span.extensions().get::<Fields>().map(|fields| fields.others.clone()).unwrap_or_default(),
+        });
+        self.sender.send(Record {
+            at: Timestamp::now(),
+            level,
+            target: event.metadata().target(),
+            spans: spans.collect(),
+            message: fields.message,
+            fields: fields.others,
+        });
+    }
+}
+
+/// `None` for the trace level, which is not offered.
+fn level_of(metadata: &Metadata<'_>) -> Option<Level> {
+    match *metadata.level() {
+        tracing::Level::ERROR => Some(Level::Error),
+        tracing::Level::WARN => Some(Level::Warn),
+        tracing::Level::INFO => Some(Level::Info),
+        tracing::Level::DEBUG => Some(Level::Debug),
+        _ => None,
+    }
+}
+
+#[derive(Default)]
+struct Fields {
+    message: String,
+    others: Vec<Field>,
+}
+
+impl Fields {
+    fn put(&mut self, name: &FieldName, value: String) {
+        match name.name() {
+            "message" => self.message = value,
+            other => {
+                self.others.retain(|field| field.name != other);
+                self.others.push(Field { name: other, value });
+            }
+        }
+    }
+}
+
+impl Visit for Fields {
+    fn record_str(&mut self, field: &FieldName, value: &str) {
+        self.put(field, value.to_owned());
+    }
+
+    fn record_debug(&mut self, field: &FieldName, value: &dyn fmt::Debug) {
+        self.put(field, format!("{value:?}"));
+    }
+}

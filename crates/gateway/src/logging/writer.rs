@@ -1,0 +1,223 @@
+//! The thread that writes the log, and the bounded queue that leads to it.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::file::{RotatingFile, Sink};
+use super::record::Record;
+use super::{json, text};
+use crate::config::settings::Level;
+
+/// Records that may wait for the thread; one more is dropped and counted.
+const QUEUE: usize = 4096;
+
+/// How long the end of the program waits for the last lines.
+const LAST_LINES: Duration = Duration::from_secs(2);
+
+/// A file that failed is left alone for this long.
+const RETRY: Duration = Duration::from_secs(5);
+
+/// What standard error gets.
+#[derive(Clone, Copy)]
+pub struct Stderr {
+    pub level: Level,
+    pub is_coloured: bool,
+}
+
+pub struct Files<S = RotatingFile> {
+    pub all: Option<S>,
+    pub errors: Option<S>,
+}
+
+/// The end of the queue that code logs into.
+#[derive(Clone)]
+pub struct Sender {
+    queue: SyncSender<Message>,
+    dropped: Arc<AtomicU64>,
+}
+
+enum Message {
+    Record(Box<Record>),
+    /// Everything before this is to be written, then the answer sent.
+    Finish(SyncSender<()>),
+}
+
+impl Sender {
+    pub fn send(&self, record: Record) {
+        if self.queue.try_send(Message::Record(Box::new(record))).is_err() {
+            self.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The running log.
+pub struct Log {
+    sender: Option<Sender>,
+}
+
+impl Log {
+    /// No log at all.
+    pub fn none() -> Self {
+        Self { sender: None }
+    }
+
+    /// Waits, for a bounded time, until everything logged so far is written.
+    pub fn finish(&self) {
+        let Some(sender) = &self.sender else { return };
+        let (done, written) = sync_channel(1);
+        let deadline = Instant::now() + LAST_LINES;
+        let mut message = Message::Finish(done);
+        // The queue may be full for a moment; a writer that is stuck must not keep the program from ending.
+        while Instant::now() < deadline {
+            match sender.queue.try_send(message) {
+                Ok(()) => match written.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+                    Ok(()) | Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return,
+                },
+                Err(std::sync::mpsc::TrySendError::Full(back)) => message = back,
+                Err(std::sync::mpsc::TrySendError::Disconnected(_)) => return,
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+/// The owner of the files and of standard error.
+pub struct Writer<S, E> {
+    files: [Option<Guarded<S>>; 2],
+    stderr: Stderr,
+    write_stderr: E,
+    dropped: Arc<AtomicU64>,
+    reported: u64,
+}
+
+impl<S: Sink + 'static, E: Fn(&str) + Send + 'static> Writer<S, E> {
+    /// Starts the thread. It ends when the last sender is gone.
+    pub fn start(files: Files<S>, stderr: Stderr, write_stderr: E) -> io::Result<(Sender, Log)> {
+        let (queue, records) = sync_channel(QUEUE);
+        let dropped = Arc::new(AtomicU64::new(0));
+        let guarded = |sink: Option<S>, least| sink.map(|sink| Guarded { sink, least, state: Health::Good });
+        let files = [guarded(files.all, Level::Debug), guarded(files.errors, Level::Error)];
+        let mut writer = Self { files, stderr, write_stderr, dropped: Arc::clone(&dropped), reported: 0 };
+        thread::Builder::new().name("log".to_owned()).spawn(move || writer.run(&records))?;
+        let sender = Sender { queue, dropped };
+        Ok((sender.clone(), Log { sender: Some(sender) }))
+    }
+
+    fn run(&mut self, records: &Receiver<Message>) {
+        while let Ok(message) = records.recv() {
+            match message {
+                Message::Record(record) => self.write(&record, Instant::now()),
+                Message::Finish(done) => {
+                    self.report_dropped(Instant::now());
+                    // Whoever asked may have stopped waiting.
+                    done.try_send(()).unwrap_or_default();
+                }
+            }
+        }
+    }
+
+    fn write(&mut self, record: &Record, now: Instant) {
+        self.report_dropped(now);
+        let is_shown = record.level <= self.stderr.level;
+        if is_shown {
+            (self.write_stderr)(&text::line(record, self.stderr.is_coloured));
+        }
+        let mut line = None;
+        let mut is_lost = false;
+        for file in self.files.iter_mut().flatten().filter(|file| record.level <= file.least) {
+            let line = line.get_or_insert_with(|| json::line(record));
+            match file.append(line.as_bytes(), now) {
+                Appended::Written => {}
+                Appended::Failed(error) => {
+                    let name = file.sink.name();
+                    is_lost = true;
+                    (self.write_stderr)(&format!(
+                        "gembridge: cannot write the log to `{name}`: {error}; it goes to standard error until that works\n"
+                    ));
+                }
+                Appended::Skipped => is_lost = true,
+                Appended::Recovered => {
+                    let name = file.sink.name();
+                    (self.write_stderr)(&format!("gembridge: the log goes to `{name}` again\n"));
+                }
+            }
+        }
+        if is_lost && !is_shown {
+            (self.write_stderr)(&text::line(record, self.stderr.is_coloured));
+        }
+    }
+
+    fn report_dropped(&mut self, now: Instant) {
+        let dropped = self.dropped.load(Ordering::Relaxed);
+        if dropped == self.reported {
+            return;
+        }
+        let message = format!(
+            "{} log lines were dropped, since they came faster than they could be written",
+            dropped - self.reported
+        );
+        self.reported = dropped;
+        let report = Record {
+            at: jiff::Timestamp::now(),
+            level: Level::Warn,
+            target: "gembridge::logging",
+            message,
+            fields: Vec::new(),
+            spans: Vec::new(),
+        };
+        self.write(&report, now);
+    }
+}
+
+/// A sink that is left alone for a while after it failed.
+struct Guarded<S> {
+    sink: S,
+    /// The least important level that it takes.
+    least: Level,
+    state: Health,
+}
+
+enum Health {
+    Good,
+    Bad { retry_at: Instant },
+}
+
+enum Appended {
+    Written,
+    /// The first failure: worth a word.
+    Failed(io::Error),
+    Skipped,
+    Recovered,
+}
+
+impl<S: Sink> Guarded<S> {
+    fn append(&mut self, line: &[u8], now: Instant) -> Appended {
+        match self.state {
+            Health::Bad { retry_at } if now < retry_at => Appended::Skipped,
+            Health::Good => match self.sink.append(line) {
+                Ok(()) => Appended::Written,
+                Err(error) => {
+                    self.state = Health::Bad { retry_at: now + RETRY };
+                    Appended::Failed(error)
+                }
+            },
+            Health::Bad { .. } => match self.sink.append(line) {
+                Ok(()) => {
+                    self.state = Health::Good;
+                    Appended::Recovered
+                }
+                Err(_) => {
+                    self.state = Health::Bad { retry_at: now + RETRY };
+                    Appended::Skipped
+                }
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
