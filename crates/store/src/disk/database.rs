@@ -56,8 +56,11 @@ impl Database {
         let job: Work = Box::new(move |connection| {
             let result = connection.map_err(Clone::clone).and_then(work);
             Box::new(move |failed| {
-                // Whoever stopped waiting does not want to know.
-                drop(reply.send(failed.map_or(result, |error| Err(error.clone()))));
+                // Whoever stopped waiting does not want to know. A failure of its own says more than the group's.
+                drop(reply.send(match failed {
+                    Some(error) => result.and(Err(error.clone())),
+                    None => result,
+                }));
             })
         });
         let queue = self.queue.as_ref().ok_or_else(closed)?;
@@ -83,7 +86,7 @@ fn commit(connection: &Connection, group: impl Iterator<Item = Work>) {
         acknowledgements.push(work(failed.as_ref().map_or(Ok(connection), Err)));
         if failed.is_none() && connection.is_autocommit() {
             // SQLite ends the whole transaction by itself when the disk fails.
-            failed = Some(StoreError::Full);
+            failed = Some(StoreError::Io("another change of the same commit failed".to_owned()));
         }
     }
     if failed.is_none() {

@@ -14,7 +14,16 @@ use super::files::{failure, private_file};
 
 /// Held for as long as the store is open; the system gives it back however the process ends.
 pub(super) struct FolderLock {
-    _file: File,
+    file: File,
+}
+
+impl Drop for FolderLock {
+    fn drop(&mut self) {
+        // Closing alone would not do while a process that is just being started still has a copy of the descriptor.
+        if let Err(error) = self.file.unlock() {
+            tracing::warn!(%error, "the lock of the state folder could not be given back");
+        }
+    }
 }
 
 pub(super) struct Folder {
@@ -75,7 +84,7 @@ impl Folder {
         }
         private_dir(&self.sessions()).map_err(failed)?;
         private_dir(&self.trash()).map_err(failed)?;
-        Ok(FolderLock { _file: file })
+        Ok(FolderLock { file })
     }
 
     fn in_use(&self, lock: &Path) -> StoreError {

@@ -22,6 +22,15 @@ const SHAPE_JSON: u8 = 0;
 const SHAPE_TEXT: u8 = 1;
 const SHAPE_THOUGHT: u8 = 2;
 const HAS_TURN: u8 = 1;
+const IS_LAST: u8 = 2;
+
+/// Where a record stands in the batch that it was appended with. A batch counts only as a whole: one that was
+/// refused half way through must not come back in pieces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum InBatch {
+    MoreFollow,
+    Last,
+}
 
 /// What the index needs of a record.
 #[derive(Clone, Copy, Debug)]
@@ -32,16 +41,16 @@ pub(super) struct Head {
 }
 
 /// Appends the record of `entry` to `out`; on an error `out` is as before.
-pub(super) fn encode(entry: &LogEntry, out: &mut Vec<u8>) -> Result<(), StoreError> {
+pub(super) fn encode(entry: &LogEntry, in_batch: InBatch, out: &mut Vec<u8>) -> Result<(), StoreError> {
     let start = out.len();
-    let encoded = encode_into(entry, start, out);
+    let encoded = encode_into(entry, in_batch, start, out);
     if encoded.is_err() {
         out.truncate(start);
     }
     encoded
 }
 
-fn encode_into(entry: &LogEntry, start: usize, out: &mut Vec<u8>) -> Result<(), StoreError> {
+fn encode_into(entry: &LogEntry, in_batch: InBatch, start: usize, out: &mut Vec<u8>) -> Result<(), StoreError> {
     let too_large = || StoreError::Refused(format!("entry {} is too large to be stored: over 4 GiB", entry.seq.0));
     out.extend_from_slice(&[0; PREFIX + HEAD]);
     let body = start + PREFIX;
@@ -60,7 +69,7 @@ fn encode_into(entry: &LogEntry, start: usize, out: &mut Vec<u8>) -> Result<(), 
     head[0..8].copy_from_slice(&entry.seq.0.to_le_bytes());
     head[8..16].copy_from_slice(&entry.at.0.to_le_bytes());
     head[16..24].copy_from_slice(&entry.turn.map_or(0, |turn| turn.0).to_le_bytes());
-    head[24] = if entry.turn.is_some() { HAS_TURN } else { 0 };
+    head[24] = if entry.turn.is_some() { HAS_TURN } else { 0 } | if in_batch == InBatch::Last { IS_LAST } else { 0 };
     head[25] = shape;
     head[26] = dialect;
     head[28..32].copy_from_slice(&word(first)?.to_le_bytes());
@@ -117,6 +126,13 @@ pub(super) fn head(body: &[u8]) -> Option<Head> {
         at: Timestamp(u64_at(body, 8)?),
         turn: (*body.get(24)? & HAS_TURN != 0).then_some(turn),
     })
+}
+
+pub(super) fn in_batch(body: &[u8]) -> InBatch {
+    match body.get(24) {
+        Some(flags) if flags & IS_LAST != 0 => InBatch::Last,
+        _ => InBatch::MoreFollow,
+    }
 }
 
 /// Reads a body whose checksum was right. Frames and texts of the entry are slices of `body`.

@@ -11,13 +11,13 @@ use gembridge_core::store::StoreError;
 
 use super::files::{Files, failure, private_file};
 use super::index::{ENTRY, Surveyor, Unreadable, View};
-use super::record;
+use super::record::{self, InBatch};
 use super::segment::{self, Place, Scan, Segment};
 
 /// A log as it was found.
 pub(super) struct Found {
     pub view: View,
-    /// Where the next entry belongs: after the last whole record.
+    /// Where the next entry belongs: after the last whole batch.
     pub end: Place,
     /// Everything before it was synced once, as far as is known.
     pub durable: Option<Place>,
@@ -93,19 +93,30 @@ fn survey(
     durable: Option<Place>,
     mut surveyor: Surveyor,
 ) -> Result<Found, StoreError> {
-    // The index's last entry is a border, not a record: a turn that begins right there is found again.
     let mut scan = Scan::new(dir, start);
+    // What is known after the last whole batch; behind it, pieces of one that was refused or torn may follow.
+    let (mut end, mut signposts, mut newest_turn) = (start, 0, surveyor.newest_turn);
     while let Some(body) = scan.next()? {
-        let (after, head) = (scan.place(), record::head(&body));
-        let Some(head) = head else { continue };
-        let begin = Place { seq: after.seq - 1, offset: after.offset - (record::PREFIX + body.len()) as u64, ..after };
-        view.pending.extend(surveyor.survey(begin, head));
+        let after = scan.place();
+        let Some(head) = record::head(&body) else { continue };
+        let offset = after.offset - (record::PREFIX + body.len()) as u64;
+        view.pending.extend(surveyor.survey(Place { seq: head.seq, offset, ..after }, head));
+        if record::in_batch(&body) == InBatch::Last {
+            (end, signposts, newest_turn) = (after, view.pending.len(), surveyor.newest_turn);
+        }
     }
-    let end = scan.place();
-    if durable.is_some_and(|durable| end.seq < durable.seq) {
-        return Err(lost(dir, end.seq));
+    view.pending.truncate(signposts);
+    if scan.place().segment != end.segment {
+        // A segment was begun, and no whole batch got into it.
+        end = Place { segment: end.seq, offset: 0, ..end };
     }
-    Ok(Found { view, end, durable, newest_turn: surveyor.newest_turn })
+    if let Some(durable) = durable {
+        let len = segment::len(dir, durable.segment).map_err(|error| failure(&error))?;
+        if end.seq < durable.seq || len < durable.offset {
+            return Err(lost(dir, end.seq.min(durable.seq - 1)));
+        }
+    }
+    Ok(Found { view, end, durable, newest_turn })
 }
 
 /// The entries in `(after, until]`, of a log whose last entry is `last`.

@@ -50,6 +50,15 @@ pub(super) fn path(dir: &Path, first: u64) -> PathBuf {
     dir.join(format!("{first:020}.log"))
 }
 
+/// How long the segment is; zero when there is none.
+pub(super) fn len(dir: &Path, first: u64) -> io::Result<u64> {
+    match path(dir, first).metadata() {
+        Ok(metadata) => Ok(metadata.len()),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(0),
+        Err(error) => Err(error),
+    }
+}
+
 /// The number in a segment's file name.
 pub(super) fn first_of(path: &Path) -> Option<u64> {
     path.file_name()?.to_str()?.strip_suffix(".log")?.parse().ok()

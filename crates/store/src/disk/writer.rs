@@ -12,7 +12,7 @@ use super::claims::Claim;
 use super::files::{failure, write_all_at};
 use super::index::{Signpost, Surveyor, View};
 use super::live::{Access, Live};
-use super::record::{self, Head};
+use super::record::{self, Head, InBatch};
 use super::segment::{self, Place, Segment};
 use crate::continuity;
 
@@ -62,9 +62,10 @@ impl DiskWriter {
             segment::write_header(&mut self.buffer);
             end.offset = self.buffer.len() as u64;
         }
-        for entry in entries {
+        for (number, entry) in entries.iter().enumerate() {
             let before = self.buffer.len();
-            record::encode(entry, &mut self.buffer)?;
+            let in_batch = if number + 1 == entries.len() { InBatch::Last } else { InBatch::MoreFollow };
+            record::encode(entry, in_batch, &mut self.buffer)?;
             let head = Head { seq: entry.seq.0, at: entry.at, turn: entry.turn };
             self.signposts.extend(surveyor.survey(end, head));
             end.offset += (self.buffer.len() - before) as u64;

@@ -31,7 +31,8 @@ const MIGRATIONS: [&str; 1] = ["
 const NEWEST: u32 = 1;
 
 /// Where `SQLite`'s file header keeps `user_version`, big-endian.
-const VERSION_OFFSET: u64 = 60;
+const VERSION_OFFSET: usize = 60;
+const MAGIC: &[u8] = b"SQLite format 3\0";
 
 pub(super) fn open(path: &Path) -> Result<Connection, StoreError> {
     // SQLite would make it readable by others.
@@ -83,6 +84,8 @@ fn refuse_newer(path: &Path, version: u32) -> Result<(), StoreError> {
 }
 
 fn version_in_header(file: &File) -> io::Result<u32> {
-    let bytes = read_up_to(file, VERSION_OFFSET, 4)?;
-    Ok(<[u8; 4]>::try_from(bytes.as_slice()).map_or(0, u32::from_be_bytes))
+    let header = read_up_to(file, 0, VERSION_OFFSET + 4)?;
+    let version = header.get(VERSION_OFFSET..).and_then(|bytes| bytes.try_into().ok());
+    // What is no database at all is for SQLite to say.
+    Ok(version.filter(|_| header.starts_with(MAGIC)).map_or(0, u32::from_be_bytes))
 }
