@@ -7,6 +7,7 @@ mod config;
 mod exit;
 mod hardening;
 mod logging;
+mod render;
 mod terminal;
 
 use std::ffi::OsString;

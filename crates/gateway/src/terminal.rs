@@ -36,7 +36,7 @@ impl Terminal {
     }
 
     /// The one sentence of a command that failed. Text from outside may be part of it.
-    pub fn complain(&self, error: &anyhow::Error) {
+    pub fn complain(self, error: &anyhow::Error) {
         let sentence = escape::text(&format!("{error:#}")).into_owned();
         let name = if self.stderr.is_coloured { "\u{1b}[31mgembridge:\u{1b}[0m" } else { "gembridge:" };
         write_stderr(&format!("{name} {}\n", sentence.trim_end()));

@@ -1,7 +1,7 @@
 //! `gembridge run` and `gembridge chat`: what is meant by the flags, once joined with the configuration.
 
 use std::io::Read as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -74,7 +74,7 @@ fn session(args: &AgentArgs, context: &Context) -> Result<SessionRequest, Comman
             return Err(CommandError::usage("the `headless` driver is not part of this version; use `--driver acp`"));
         }
     }
-    let workspace = args.cwd.clone().map(|folder| trusted(folder, context)).transpose()?;
+    let workspace = args.cwd.as_deref().map(|folder| trusted(folder, context)).transpose()?;
     let settings = &context.config.settings.permissions;
     // What was typed counts for this once; otherwise a workspace may have a policy of its own.
     let of_workspace = || {
@@ -91,7 +91,7 @@ fn session(args: &AgentArgs, context: &Context) -> Result<SessionRequest, Comman
     })
 }
 
-fn trusted(folder: PathBuf, context: &Context) -> Result<PathBuf, CommandError> {
+fn trusted(folder: &Path, context: &Context) -> Result<PathBuf, CommandError> {
     let real = folder.canonicalize().map_err(|error| {
         CommandError::usage(format!("cannot work in `{}`: {error}; name a folder that exists", folder.display()))
     })?;

@@ -18,7 +18,11 @@ pub fn run(command: &TrustCommand, context: &Context) -> CommandResult {
         }
         TrustCommand::List { json: true } => pretty(&serde_json::json!(trust.folders())),
         TrustCommand::List { json: false } => {
-            trust.folders().iter().map(|folder| format!("{}\n", escape::line(&folder.to_string_lossy()))).collect()
+            let lines = trust
+                .folders()
+                .iter()
+                .flat_map(|folder| [escape::line(&folder.to_string_lossy()).into_owned(), "\n".to_owned()]);
+            lines.collect()
         }
     };
     terminal::print(&said)?;

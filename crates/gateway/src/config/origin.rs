@@ -9,7 +9,7 @@ use serde::Serialize;
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Origin {
     Default,
-    /// The mapping file of the original OpenAI proxy.
+    /// The mapping file of the original proxy.
     ModelsFile {
         path: PathBuf,
     },

@@ -7,9 +7,8 @@ use crate::config::settings::Level;
 use crate::terminal::escape;
 
 pub fn line(record: &Record, is_coloured: bool) -> String {
-    let paint = |colour: &str, text: &str| match is_coloured {
-        true => format!("\u{1b}[{colour}m{text}\u{1b}[0m"),
-        false => text.to_owned(),
+    let paint = |colour: &str, text: &str| {
+        if is_coloured { format!("\u{1b}[{colour}m{text}\u{1b}[0m") } else { text.to_owned() }
     };
     let at = paint("2", &format!("{:.3}", record.at));
     let level = paint(colour(record.level), &format!("{:5}", word(record.level)));

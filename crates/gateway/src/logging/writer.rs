@@ -196,25 +196,18 @@ enum Appended {
 
 impl<S: Sink> Guarded<S> {
     fn append(&mut self, line: &[u8], now: Instant) -> Appended {
-        match self.state {
-            Health::Bad { retry_at } if now < retry_at => Appended::Skipped,
-            Health::Good => match self.sink.append(line) {
-                Ok(()) => Appended::Written,
-                Err(error) => {
-                    self.state = Health::Bad { retry_at: now + RETRY };
-                    Appended::Failed(error)
-                }
-            },
-            Health::Bad { .. } => match self.sink.append(line) {
-                Ok(()) => {
-                    self.state = Health::Good;
-                    Appended::Recovered
-                }
-                Err(_) => {
-                    self.state = Health::Bad { retry_at: now + RETRY };
-                    Appended::Skipped
-                }
-            },
+        let was_good = match self.state {
+            Health::Bad { retry_at } if now < retry_at => return Appended::Skipped,
+            Health::Bad { .. } => false,
+            Health::Good => true,
+        };
+        let appended = self.sink.append(line);
+        self.state = if appended.is_ok() { Health::Good } else { Health::Bad { retry_at: now + RETRY } };
+        match (appended, was_good) {
+            (Ok(()), true) => Appended::Written,
+            (Ok(()), false) => Appended::Recovered,
+            (Err(error), true) => Appended::Failed(error),
+            (Err(_), false) => Appended::Skipped,
         }
     }
 }
