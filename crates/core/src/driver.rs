@@ -39,6 +39,21 @@ pub struct SessionSpec {
     pub slash: SlashCommands,
 }
 
+impl SessionSpec {
+    /// Nothing asked for: what is opened ahead of time.
+    pub fn plain() -> Self {
+        Self {
+            principal: Principal::new("nobody"),
+            workspace: None,
+            model: None,
+            mode: None,
+            resume: None,
+            tool_servers: Vec::new(),
+            slash: SlashCommands::AsText,
+        }
+    }
+}
+
 /// A session that the agent may still have in its own files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resume {

@@ -3,3 +3,6 @@
 
 pub mod profile;
 pub mod title;
+pub mod acp;
+pub mod workspace;
+pub mod detect;

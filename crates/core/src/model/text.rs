@@ -218,4 +218,37 @@ mod tests {
         assert_eq!(text.range_in(&frame), Some(9..14));
         assert_eq!(Text::plain("hello").range_in(&frame), None);
     }
+
+    #[test]
+    fn an_escape_that_json_does_not_know_becomes_the_replacement_character() {
+        check(r"a\xb", "a\u{fffd}xb");
+        check(r"\u+123", "\u{fffd}+123");
+        check(r"\ud83d\u+e00", "\u{fffd}\u{fffd}+e00");
+        check("\\😀", "\u{fffd}😀");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_text_survives_escaping_and_unescaping(plain in proptest::prelude::any::<String>()) {
+            let text = Text::plain(plain.clone());
+            let escaped = Bytes::from(text.to_escaped().into_owned());
+            proptest::prop_assert!(!escaped.iter().any(|byte| *byte < 0x20), "no control character is left");
+            let back = Text::escaped(escaped);
+            proptest::prop_assert_eq!(back.to_str(), plain);
+            proptest::prop_assert_eq!(back, text);
+        }
+
+        #[test]
+        fn arbitrary_bytes_are_read_without_a_panic(bytes in proptest::collection::vec(byte(), 0..64)) {
+            let text = Text::escaped(Bytes::from(bytes.clone()));
+            proptest::prop_assert_eq!(text.is_empty(), bytes.is_empty());
+            let again = Text::plain(text.to_str().into_owned());
+            proptest::prop_assert_eq!(&again, &text);
+        }
+    }
+
+    /// Any byte, the ones that escapes are made of more often.
+    fn byte() -> impl proptest::strategy::Strategy<Value = u8> {
+        proptest::prop_oneof![proptest::prelude::any::<u8>(), proptest::sample::select(&b"\\\\\\uudDcC89+\"n/"[..])]
+    }
 }

@@ -1,0 +1,127 @@
+//! Outside → core: lines of the agent into messages, updates into events.
+
+mod facts;
+mod tool;
+mod update;
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+use gembridge_core::driver::AgentStop;
+use gembridge_core::model::{Event, Stop, Text, Usage};
+use serde_json::value::RawValue;
+
+use super::wire::{Envelope, PromptResponse, RpcError, TextLine, TokenUsage};
+
+pub(super) use facts::{agent_facts, config_options, session_facts};
+pub(super) use tool::permission;
+pub(super) use update::update;
+
+/// One line of the agent.
+pub(super) enum Message<'a> {
+    /// A piece of text or thought: most of what agents send.
+    Text {
+        session: &'a str,
+        event: Event,
+        meta: Option<&'a RawValue>,
+    },
+    Request {
+        id: &'a RawValue,
+        method: Cow<'a, str>,
+        params: Option<&'a RawValue>,
+    },
+    Notification {
+        method: Cow<'a, str>,
+        params: Option<&'a RawValue>,
+    },
+    Response {
+        id: u64,
+        result: Result<&'a RawValue, RpcError>,
+    },
+    /// Not a message: a banner, garbage, a batch, an answer to nothing.
+    Noise,
+}
+
+/// Reads one line. `frame` holds the same bytes and is what texts are slices of.
+pub(super) fn message<'a>(line: &'a [u8], frame: &Bytes) -> Message<'a> {
+    if let Some(message) = text_line(line, frame) {
+        return message;
+    }
+    let Ok(envelope) = serde_json::from_slice::<Envelope<'a>>(line) else { return Message::Noise };
+    match (envelope.method, envelope.id) {
+        (Some(method), Some(id)) => Message::Request { id, method: method.0, params: envelope.params },
+        (Some(method), None) => Message::Notification { method: method.0, params: envelope.params },
+        (None, Some(id)) => response(id, envelope.result, envelope.error),
+        (None, None) => Message::Noise,
+    }
+}
+
+fn text_line<'a>(line: &'a [u8], frame: &Bytes) -> Option<Message<'a>> {
+    let read: TextLine<'a> = serde_json::from_slice(line).ok()?;
+    if read.id.is_some() || read.method != "session/update" || read.params.update.content.kind != "text" {
+        return None;
+    }
+    let text = raw_text(read.params.update.content.text, frame)?;
+    let event = match read.params.update.kind {
+        "agent_message_chunk" => Event::Text(text),
+        "agent_thought_chunk" => Event::Thought(text),
+        _ => return None,
+    };
+    Some(Message::Text { session: read.params.session_id, event, meta: read.params.update.meta })
+}
+
+/// A JSON string that stands in `frame`, as a slice of it.
+fn raw_text(value: &RawValue, frame: &Bytes) -> Option<Text> {
+    let quoted = value.get().as_bytes();
+    let body = quoted.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
+    Some(Text::escaped(frame.slice_ref(body)))
+}
+
+fn response<'a>(id: &'a RawValue, result: Option<&'a RawValue>, error: Option<&'a RawValue>) -> Message<'a> {
+    let Ok(id) = id.get().parse::<u64>() else { return Message::Noise };
+    let result = match error {
+        None => Ok(result.unwrap_or(RawValue::NULL)),
+        Some(error) => Err(serde_json::from_str(error.get()).unwrap_or_else(|_| RpcError {
+            code: 0,
+            message: error.get().to_owned(),
+            data: None,
+        })),
+    };
+    Message::Response { id, result }
+}
+
+/// How a prompt ended, and what it used.
+pub(super) fn prompt_response(result: &RawValue) -> Result<(AgentStop, Option<Usage>), serde_json::Error> {
+    let response: PromptResponse = serde_json::from_str(result.get())?;
+    let quota = response.meta.and_then(|meta| meta.quota).and_then(|quota| quota.token_count);
+    let used = response.usage.or(quota).map(usage).filter(|usage| !usage.is_empty());
+    Ok((stop(&response.stop_reason), used))
+}
+
+fn stop(reason: &str) -> AgentStop {
+    AgentStop::Stopped(match reason {
+        "cancelled" => return AgentStop::Cancelled,
+        "end_turn" => Stop::EndTurn,
+        "max_tokens" => Stop::MaxTokens,
+        "max_turn_requests" => Stop::MaxTurnRequests,
+        "refusal" => Stop::Refusal,
+        other => Stop::Other(other.into()),
+    })
+}
+
+pub(super) fn usage(tokens: TokenUsage) -> Usage {
+    Usage {
+        input: tokens.input_tokens,
+        output: tokens.output_tokens,
+        thought: tokens.thought_tokens,
+        cached_read: tokens.cached_read_tokens,
+        cached_write: tokens.cached_write_tokens,
+        total: tokens.total_tokens,
+    }
+}
+
+/// Tokens that stand in the `_meta` of a piece of text.
+pub(super) fn chunk_usage(meta: &RawValue) -> Option<Usage> {
+    let meta: super::wire::ChunkMeta = serde_json::from_str(meta.get()).ok()?;
+    meta.usage.map(usage).filter(|usage| !usage.is_empty())
+}

@@ -1,0 +1,231 @@
+//! The driver: one configured agent, its warm spare, and the processes that serve somebody.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use gembridge_core::BoxFuture;
+use gembridge_core::driver::{Driver, Opened, SessionSpec};
+use gembridge_core::model::{AgentFacts, Failure, FailureKind};
+use gembridge_process::{Pool, PoolConfig, PoolError};
+use tokio::task::JoinSet;
+
+use super::launch::{AcpSetup, Maker};
+use super::open;
+use super::process::{AgentProcess, Lease};
+
+/// How often a process is looked at: is it too large, or of no use any more?
+const INSPECTION: Duration = Duration::from_secs(15);
+/// A process that serves nobody is kept this long for its principal's next session.
+const UNUSED: Duration = Duration::from_mins(10);
+
+pub struct AcpDriver {
+    inner: Arc<Inner>,
+    /// One task per process that serves somebody: it sees the process end, and why.
+    keepers: Mutex<JoinSet<()>>,
+}
+
+struct Inner {
+    setup: Arc<AcpSetup>,
+    pool: Pool<Maker>,
+    processes: Mutex<Vec<Arc<AgentProcess>>>,
+    facts: Mutex<Option<AgentFacts>>,
+}
+
+impl AcpDriver {
+    /// Starts to warm the spares at once.
+    pub fn new(setup: AcpSetup, spares: Spares) -> Self {
+        let setup = Arc::new(setup);
+        let start = Duration::from_secs(setup.profile.limits.start_seconds);
+        let config = PoolConfig {
+            spares: match spares {
+                Spares::OfTheProfile => setup.profile.limits.spare as usize,
+                Spares::None => 0,
+            },
+            deadline: start + Duration::from_secs(1),
+            restart: setup.restart,
+            ..PoolConfig::default()
+        };
+        let pool = Pool::new(Maker::new(Arc::clone(&setup)), config);
+        let inner = Inner { setup, pool, processes: Mutex::default(), facts: Mutex::default() };
+        Self { inner: Arc::new(inner), keepers: Mutex::default() }
+    }
+
+    /// Processes that serve somebody: pid, sessions, and whether it takes no new ones.
+    pub fn processes(&self) -> Vec<ProcessStatus> {
+        let status = |process: &Arc<AgentProcess>| ProcessStatus {
+            pid: process.connection().pid(),
+            sessions: process.live(),
+            condemned: process.is_condemned(),
+        };
+        lock(&self.inner.processes).iter().map(status).collect()
+    }
+
+    /// What the pool holds at this moment.
+    pub fn pool(&self) -> gembridge_process::pool::PoolStatus {
+        self.inner.pool.status()
+    }
+
+    async fn open_session(&self, spec: SessionSpec) -> Result<Opened, Failure> {
+        let lease = match self.place_in_use(&spec) {
+            Some(place) => place,
+            None => self.place_in_spare(&spec).await?,
+        };
+        let process = Arc::clone(lease.process());
+        let opened = open::session(&self.inner.setup, lease, spec).await?;
+        self.premake(process);
+        Ok(opened)
+    }
+
+    /// A place in a process that serves this principal already.
+    fn place_in_use(&self, spec: &SessionSpec) -> Option<Lease> {
+        lock(&self.inner.processes).iter().find_map(|process| process.lease_for(&spec.principal))
+    }
+
+    async fn place_in_spare(&self, spec: &SessionSpec) -> Result<Lease, Failure> {
+        let process = self.inner.pool.take().await.map_err(|error| self.inner.unavailable(error))?;
+        *lock(&self.inner.facts) = Some(process.facts().clone());
+        process.bind(&spec.principal);
+        let Some(lease) = process.lease_for(&spec.principal) else {
+            let agent = &self.inner.setup.profile.name;
+            return Err(Failure::new(FailureKind::Crashed, format!("agent `{agent}` ended as it was handed out")));
+        };
+        lock(&self.inner.processes).push(Arc::clone(&process));
+        let inner = Arc::clone(&self.inner);
+        let mut keepers = lock(&self.keepers);
+        while keepers.try_join_next().is_some() {}
+        keepers.spawn(async move { inner.keep(process).await });
+        Ok(lease)
+    }
+
+    /// Opens the next session ahead of time, where the profile says so.
+    fn premake(&self, process: Arc<AgentProcess>) {
+        let setup = Arc::clone(&self.inner.setup);
+        lock(&self.keepers).spawn(async move {
+            if process.wants_premade(setup.profile.limits.premade_sessions)
+                && let Err(failure) = open::ahead(&setup, &process).await
+            {
+                tracing::debug!(%failure, "no session could be opened ahead of time");
+            }
+        });
+    }
+}
+
+/// Whether processes are kept warm for the next session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spares {
+    OfTheProfile,
+    /// For a program that needs one session and ends.
+    None,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProcessStatus {
+    pub pid: Option<u32>,
+    pub sessions: u32,
+    pub condemned: bool,
+}
+
+impl Driver for AcpDriver {
+    fn open(&self, spec: SessionSpec) -> BoxFuture<'_, Result<Opened, Failure>> {
+        Box::pin(self.open_session(spec))
+    }
+
+    fn facts(&self) -> Option<AgentFacts> {
+        lock(&self.inner.facts).clone()
+    }
+
+    fn shutdown(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {
+            self.inner.pool.shut_down().await;
+            let processes = std::mem::take(&mut *lock(&self.inner.processes));
+            let mut stopping = JoinSet::new();
+            for process in processes {
+                process.condemn();
+                stopping.spawn(async move { process.connection().stop().await });
+            }
+            while stopping.join_next().await.is_some() {}
+            let mut keepers = std::mem::take(&mut *lock(&self.keepers));
+            while keepers.join_next().await.is_some() {}
+        })
+    }
+}
+
+impl Inner {
+    /// Watches one process until it ends: by itself, or because it has served long enough.
+    async fn keep(&self, process: Arc<AgentProcess>) {
+        let mut unused = Duration::ZERO;
+        loop {
+            tokio::select! {
+                () = process.connection().gone() => break,
+                () = tokio::time::sleep(INSPECTION) => {
+                    unused = if process.live() == 0 { unused + INSPECTION } else { Duration::ZERO };
+                    let fate = self.inspect(&process, unused).await;
+                    if fate == Fate::End {
+                        process.condemn();
+                        process.connection().stop().await;
+                        break;
+                    }
+                }
+            }
+        }
+        lock(&self.processes).retain(|kept| !Arc::ptr_eq(kept, &process));
+        if !process.is_condemned() {
+            let how = process.connection().last_word();
+            tracing::warn!(agent = %self.setup.profile.name, %how, "the agent ended by itself");
+            self.pool.report_crash(how).await;
+        }
+    }
+
+    async fn inspect(&self, process: &AgentProcess, unused: Duration) -> Fate {
+        let limit = process.limits().recycle_above_mb << 20;
+        let size = process.connection().memory().await.map_or(0, |memory| memory.pss);
+        if size > limit {
+            process.condemn();
+        }
+        let idle = process.connection().table().running_turns() == 0;
+        let of_no_use = process.live() == 0 && (process.is_condemned() || unused >= UNUSED);
+        // Far too large: its idle sessions go with it, a running turn never does.
+        let too_large = size > 2 * limit;
+        if idle && (of_no_use || too_large) { Fate::End } else { Fate::Stay }
+    }
+
+    fn unavailable(&self, error: PoolError<Failure>) -> Failure {
+        use gembridge_process::pool::Failure as Why;
+
+        let agent = &self.setup.profile.name;
+        let unavailable = |retry_after, text: String| Failure::new(FailureKind::Unavailable { retry_after }, text);
+        match error {
+            PoolError::Failed(Why::Make(failure)) => (*failure).clone(),
+            // Waiting does not log anybody in.
+            PoolError::CircuitOpen { last: Why::Make(failure), .. } if failure.kind == FailureKind::NeedsLogin => {
+                (*failure).clone()
+            }
+            PoolError::CircuitOpen { retry_after, last } => {
+                let seconds = retry_after.as_secs_f32().ceil();
+                let text = format!("agent `{agent}` keeps failing and is tried again in {seconds} s; last: {last}");
+                unavailable(retry_after, text)
+            }
+            PoolError::Failed(why) => Failure::new(FailureKind::Crashed, format!("agent `{agent}`: {why}")),
+            PoolError::Full { waiting } => {
+                let text = format!("{waiting} sessions wait for agent `{agent}` already; try again in a moment");
+                unavailable(Duration::from_secs(2), text)
+            }
+            PoolError::Deadline(after) => {
+                let seconds = after.as_secs();
+                Failure::new(FailureKind::TimedOut, format!("agent `{agent}` was not ready within {seconds} s"))
+            }
+            PoolError::ShutDown => Failure::new(FailureKind::ShuttingDown, "the gateway is going down"),
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    Stay,
+    End,
+}
+
+/// Never held across an await; a panic while it was held left nothing half-done.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

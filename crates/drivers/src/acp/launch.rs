@@ -1,0 +1,239 @@
+//! From a profile to a process that has shaken hands: files written, child started, `initialize` answered.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use gembridge_core::model::{Failure, FailureKind};
+use gembridge_process::{CommandSpec, Environment, Factory, RestartPolicy, SpawnError, Spawner};
+use serde_json::json;
+
+use super::connection::Connection;
+use super::process::{Abilities, AgentProcess};
+use super::router::Router;
+use super::{decode, error, open, wire};
+use crate::profile::{
+    self, ApprovalMode, Execution, Folders, Launch, LaunchInput, LoginFound, Profile, Trust, Version,
+};
+use crate::workspace::PrivateDir;
+
+/// The version of the protocol that we speak.
+const PROTOCOL: u64 = 1;
+
+/// Everything that decides how one configured agent is started. All of it is the operator's word.
+pub struct AcpSetup {
+    pub profile: Profile,
+    pub program: PathBuf,
+    pub version: Option<Version>,
+    pub execution: Execution,
+    /// Where it works in agent mode; chat has an empty folder for each session.
+    pub workspace: Option<PathBuf>,
+    pub trust: Trust,
+    /// The environment that names are passed on from.
+    pub environment: profile::Environment,
+    pub login: Option<LoginFound>,
+    pub model: Option<String>,
+    pub approval: ApprovalMode,
+    pub sandbox: profile::Sandbox,
+    /// Fences writes with Landlock: workspace, the agent's own folders, nothing else.
+    pub fence: bool,
+    pub home: Home,
+    /// Where private folders are made.
+    pub private: PathBuf,
+    pub cache: PathBuf,
+    pub spawner: Spawner,
+    pub restart: RestartPolicy,
+}
+
+/// Where an agent that gets a home of its own has it.
+#[derive(Clone, Debug)]
+pub enum Home {
+    /// One for each process, which goes with it: nothing is shared between principals.
+    OfTheProcess,
+    /// One that stays, so that the agent finds its sessions again. For one principal only.
+    Lasting(PathBuf),
+}
+
+/// Makes warm processes for the pool.
+pub(super) struct Maker {
+    setup: Arc<AcpSetup>,
+}
+
+impl Maker {
+    pub(super) fn new(setup: Arc<AcpSetup>) -> Self {
+        Self { setup }
+    }
+}
+
+impl Factory for Maker {
+    type Item = Arc<AgentProcess>;
+    type Error = Failure;
+
+    fn make(&self) -> gembridge_process::pool::BoxFuture<'_, Result<Self::Item, Failure>> {
+        Box::pin(async {
+            let process = start(&self.setup).await?;
+            for _ in 0..self.setup.profile.limits.premade_sessions {
+                open::ahead(&self.setup, &process).await?;
+            }
+            Ok(process)
+        })
+    }
+
+    fn is_alive(&self, item: &Self::Item) -> bool {
+        !item.connection().is_gone()
+    }
+
+    fn closed(&self, item: &Self::Item) -> gembridge_process::pool::BoxFuture<'static, ()> {
+        let gone = item.connection().watch_gone();
+        Box::pin(gone)
+    }
+
+    fn retire(&self, item: Self::Item) -> gembridge_process::pool::BoxFuture<'_, ()> {
+        Box::pin(async move { item.connection().stop().await })
+    }
+}
+
+async fn start(setup: &AcpSetup) -> Result<Arc<AgentProcess>, Failure> {
+    let private = PrivateDir::create(&setup.private, &setup.profile.name).map_err(|error| no_folder(setup, &error))?;
+    let launch = launch(setup, &private)?;
+    write_files(&launch).map_err(|error| no_folder(setup, &error))?;
+    let child =
+        setup.spawner.spawn(command(setup, &launch, private.path())).await.map_err(|error| unstarted(setup, &error))?;
+    let router = Router { agent: setup.profile.name.as_str().into(), quirks: setup.profile.quirks.clone() };
+    let connection = Connection::new(child, router);
+    match initialize(setup, &connection).await {
+        Ok((facts, abilities)) => Ok(AgentProcess::new(connection, facts, abilities, setup.profile.limits, private)),
+        Err(failure) => {
+            connection.kill();
+            Err(failure)
+        }
+    }
+}
+
+fn launch(setup: &AcpSetup, private: &PrivateDir) -> Result<Launch, Failure> {
+    let state = match &setup.home {
+        Home::OfTheProcess => private.path().join("home"),
+        Home::Lasting(path) => path.clone(),
+    };
+    let workspace = match &setup.workspace {
+        Some(workspace) => workspace.clone(),
+        None => private.path().join("empty"),
+    };
+    let input = LaunchInput {
+        program: &setup.program,
+        version: setup.version,
+        execution: setup.execution,
+        workspace: &workspace,
+        trust: setup.trust,
+        folders: Folders { state: &state, private: private.path(), cache: &setup.cache },
+        environment: &setup.environment,
+        login: setup.login.as_ref(),
+        model: setup.model.as_deref(),
+        approval: setup.approval,
+        sandbox: setup.sandbox,
+    };
+    let mut launch =
+        setup.profile.launch(&input).map_err(|error| Failure::new(FailureKind::Unsupported, error.to_string()))?;
+    launch.folders.push(state);
+    launch.folders.push(setup.cache.clone());
+    if setup.workspace.is_none() {
+        launch.folders.push(workspace);
+    }
+    Ok(launch)
+}
+
+fn write_files(launch: &Launch) -> io::Result<()> {
+    for folder in &launch.folders {
+        make_folder(folder)?;
+    }
+    for file in &launch.files {
+        if let Some(parent) = file.path.parent() {
+            make_folder(parent)?;
+        }
+        write_file(&file.path, &file.bytes)?;
+    }
+    Ok(())
+}
+
+fn make_folder(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+/// Written beside and moved into place: an agent that starts at the same time never reads half a file.
+fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    use std::io::Write as _;
+    use std::os::unix::fs::OpenOptionsExt as _;
+
+    let beside = path.with_extension(format!("new-{}", std::process::id()));
+    let mut file = std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
+    file.write_all(bytes)?;
+    std::fs::rename(&beside, path)
+}
+
+fn command(setup: &AcpSetup, launch: &Launch, private: &Path) -> CommandSpec {
+    let variables: BTreeMap<OsString, OsString> =
+        launch.environment.iter().map(|(name, value)| (name.into(), value.into())).collect();
+    let mut command =
+        CommandSpec::new(&launch.program, Environment::inherit(variables)).args(launch.args.iter()).cwd(&launch.cwd);
+    if setup.fence {
+        let mut writable = vec![launch.cwd.clone(), private.to_owned(), setup.cache.clone()];
+        if let Home::Lasting(path) = &setup.home {
+            writable.push(path.clone());
+        }
+        command = command.sandbox(gembridge_process::Sandbox { writable });
+    }
+    command
+}
+
+async fn initialize(
+    setup: &AcpSetup,
+    connection: &Connection,
+) -> Result<(gembridge_core::model::AgentFacts, Abilities), Failure> {
+    let work = setup.execution == Execution::Agent;
+    let params = json!({
+        "protocolVersion": PROTOCOL,
+        "clientCapabilities": { "fs": { "readTextFile": work, "writeTextFile": work }, "terminal": work },
+        "clientInfo": { "name": "gembridge", "title": "gembridge", "version": env!("CARGO_PKG_VERSION") },
+    });
+    let within = Duration::from_secs(setup.profile.limits.start_seconds);
+    let answer = connection.call("initialize", &params, within).await?;
+    let agent = &setup.profile.name;
+    let initialized: wire::Initialized =
+        serde_json::from_slice(&answer).map_err(|unread| error::protocol(agent, unread))?;
+    if initialized.protocol_version != PROTOCOL {
+        let theirs = initialized.protocol_version;
+        return Err(error::protocol(
+            agent,
+            format!("it speaks ACP version {theirs}, gembridge speaks {PROTOCOL}; update the older of the two"),
+        ));
+    }
+    let can = &initialized.agent_capabilities;
+    let abilities = Abilities {
+        load: can.load_session,
+        resume: can.session_capabilities.resume.is_some(),
+        close: can.session_capabilities.close.is_some(),
+        authenticate: setup.login.as_ref().is_some_and(|login| {
+            login.private_home && initialized.auth_methods.iter().any(|method| method.id == login.kind)
+        }),
+    };
+    Ok((decode::agent_facts(&initialized, &answer), abilities))
+}
+
+fn unstarted(setup: &AcpSetup, error: &SpawnError) -> Failure {
+    let agent = &setup.profile.name;
+    let install = match (error, setup.profile.install.as_str()) {
+        (SpawnError::NotFound { .. }, install) if !install.is_empty() => format!("; `{install}`"),
+        _ => String::new(),
+    };
+    let retry_after = Duration::from_secs(5);
+    Failure::new(FailureKind::Unavailable { retry_after }, format!("agent `{agent}` did not start: {error}{install}"))
+}
+
+fn no_folder(setup: &AcpSetup, error: &io::Error) -> Failure {
+    let folder = setup.private.display();
+    Failure::new(FailureKind::StoreFailed, format!("cannot prepare the agent's folders in `{folder}`: {error}"))
+}

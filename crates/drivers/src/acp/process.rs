@@ -1,0 +1,206 @@
+//! One agent process and whom it serves: it belongs to nobody until its first session, then to one principal for life.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use gembridge_core::driver::Signal;
+use gembridge_core::model::{AgentFacts, Principal};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+use super::connection::Connection;
+use super::hands::Job;
+use crate::profile::{Limits, Quirk};
+use crate::workspace::PrivateDir;
+
+pub(super) struct AgentProcess {
+    connection: Connection,
+    facts: AgentFacts,
+    abilities: Abilities,
+    limits: Limits,
+    tenancy: Mutex<Tenancy>,
+    turns: AtomicU64,
+    condemned: AtomicBool,
+    premade: Mutex<Vec<Premade>>,
+    jobs: Mutex<JoinSet<()>>,
+    /// Goes with the process.
+    _private: PrivateDir,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Abilities {
+    pub load: bool,
+    pub resume: bool,
+    pub close: bool,
+    /// `authenticate` may be tried: the login comes from the environment and changes nothing of the operator's.
+    pub authenticate: bool,
+}
+
+#[derive(Default)]
+struct Tenancy {
+    principal: Option<Principal>,
+    live: u32,
+    opened: u32,
+}
+
+/// A session that was opened ahead of time.
+pub(super) struct Premade {
+    pub opened: bytes::Bytes,
+    pub name: Arc<str>,
+    pub signals: mpsc::Receiver<Vec<Signal>>,
+    pub folder: Option<PrivateDir>,
+}
+
+/// The right to one session of a process. Dropping it gives the place back.
+pub(super) struct Lease {
+    process: Arc<AgentProcess>,
+    /// The session's own folder in chat; goes with the session.
+    _folder: Option<PrivateDir>,
+}
+
+impl AgentProcess {
+    pub(super) fn new(
+        connection: Connection,
+        facts: AgentFacts,
+        abilities: Abilities,
+        limits: Limits,
+        private: PrivateDir,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            connection,
+            facts,
+            abilities,
+            limits,
+            tenancy: Mutex::default(),
+            turns: AtomicU64::new(0),
+            condemned: AtomicBool::new(false),
+            premade: Mutex::default(),
+            jobs: Mutex::default(),
+            _private: private,
+        })
+    }
+
+    pub(super) fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
+    pub(super) fn facts(&self) -> &AgentFacts {
+        &self.facts
+    }
+
+    pub(super) fn abilities(&self) -> Abilities {
+        self.abilities
+    }
+
+    /// Binds the process to its first principal.
+    pub(super) fn bind(&self, principal: &Principal) {
+        lock(&self.tenancy).principal.get_or_insert_with(|| principal.clone());
+    }
+
+    /// A place for one more session of `principal`, if this process may serve it.
+    pub(super) fn lease_for(self: &Arc<Self>, principal: &Principal) -> Option<Lease> {
+        if self.connection.is_gone() || self.is_condemned() {
+            return None;
+        }
+        let mut tenancy = lock(&self.tenancy);
+        let counted =
+            if self.connection.router().has(Quirk::SessionsCannotBeClosed) { tenancy.opened } else { tenancy.live };
+        if tenancy.principal.as_ref() != Some(principal) || counted >= self.limits.sessions_per_process {
+            return None;
+        }
+        tenancy.live += 1;
+        tenancy.opened += 1;
+        Some(Lease { process: Arc::clone(self), _folder: None })
+    }
+
+    /// Counts a session that nobody has asked for yet, and keeps it for whoever does.
+    pub(super) fn keep_premade(&self, premade: Premade) {
+        lock(&self.tenancy).opened += 1;
+        lock(&self.premade).push(premade);
+    }
+
+    /// A session that is ready, with its place.
+    pub(super) fn take_premade(self: &Arc<Self>) -> Option<(Premade, Lease)> {
+        let mut premade = lock(&self.premade).pop()?;
+        lock(&self.tenancy).live += 1;
+        let lease = Lease { process: Arc::clone(self), _folder: premade.folder.take() };
+        Some((premade, lease))
+    }
+
+    /// Gives back a place for which a session that was ready stepped in.
+    pub(super) fn uncount(&self, place: Lease) {
+        lock(&self.tenancy).opened -= 1;
+        drop(place);
+    }
+
+    /// Whether one more session shall be made ahead.
+    pub(super) fn wants_premade(&self, wanted: u32) -> bool {
+        let ready = lock(&self.premade).len();
+        let room = lock(&self.tenancy).opened < self.limits.sessions_per_process;
+        ready < wanted as usize && room && !self.is_condemned() && !self.connection.is_gone()
+    }
+
+    /// Sessions that somebody uses.
+    pub(super) fn live(&self) -> u32 {
+        lock(&self.tenancy).live
+    }
+
+    pub(super) fn is_condemned(&self) -> bool {
+        self.condemned.load(Ordering::Relaxed)
+            || self.turns.load(Ordering::Relaxed) >= u64::from(self.limits.recycle_after_turns)
+    }
+
+    /// No new sessions; it ends when it serves nobody any more.
+    pub(super) fn condemn(&self) {
+        self.condemned.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn limits(&self) -> &Limits {
+        &self.limits
+    }
+}
+
+impl Lease {
+    #[must_use]
+    pub(super) fn in_folder(mut self, folder: PrivateDir) -> Self {
+        self._folder = Some(folder);
+        self
+    }
+
+    pub(super) fn process(&self) -> &Arc<AgentProcess> {
+        &self.process
+    }
+
+    pub(super) fn connection(&self) -> &Connection {
+        &self.process.connection
+    }
+
+    pub(super) fn count_turn(&self) {
+        self.process.turns.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Does something for the agent beside the reader, and sends it the answer.
+    pub(super) fn perform(&self, job: Job) {
+        let process = Arc::downgrade(&self.process);
+        let mut jobs = lock(&self.process.jobs);
+        while jobs.try_join_next().is_some() {}
+        jobs.spawn(async move {
+            let line = job.perform().await;
+            let Some(process) = process.upgrade() else { return };
+            if let Err(failure) = process.connection.send(line) {
+                tracing::warn!(%failure, "an answer could not reach the agent");
+            }
+        });
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        lock(&self.process.tenancy).live -= 1;
+    }
+}
+
+/// Never held across an await; a panic while it was held left nothing half-done.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,144 @@
+//! Takes out text that an agent sends twice.
+//!
+//! Some agents ask their model again when a stream breaks, and send what comes without saying so: the reader sees the
+//! beginning of the answer a second time. The retry waits at least about a second first, and then repeats from the
+//! start of the stretch. So after a pause, text that runs along the stretch from its start is held back; if it
+//! repeats all of it, it is dropped, and if it leaves the track, it is let go as it came.
+
+use std::time::Duration;
+
+use gembridge_core::driver::Update;
+use gembridge_core::model::Event;
+use tokio::time::Instant;
+
+/// A retry never comes sooner than this after the text before it.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(900);
+/// Longer stretches are not remembered: their repeats come through.
+const LONGEST_STRETCH: usize = 256 * 1024;
+
+#[derive(Default)]
+pub(super) struct RepeatFilter {
+    /// The text since the turn began or a tool last ran.
+    stretch: String,
+    last: Option<Instant>,
+    state: State,
+}
+
+#[derive(Default)]
+enum State {
+    #[default]
+    Following,
+    /// These came after a pause and match the stretch up to `matched`.
+    Suspecting { held: Vec<Update>, matched: usize },
+    /// The stretch grew too long to remember.
+    GaveUp,
+}
+
+impl RepeatFilter {
+    /// What of `update` goes on now: itself, nothing, or what was held and itself.
+    pub(super) fn pass(&mut self, update: Update, now: Instant, out: &mut Vec<Update>) {
+        let Event::Text(text) = &update.event else {
+            if matches!(update.event, Event::ToolCall(_) | Event::Asked(_)) {
+                self.reset(out);
+            }
+            out.push(update);
+            return;
+        };
+        let text = text.to_str().into_owned();
+        let paused = self.last.is_some_and(|last| now.duration_since(last) >= SHORTEST_PAUSE);
+        self.last = Some(now);
+        if paused && matches!(self.state, State::Following) && !self.stretch.is_empty() {
+            self.state = State::Suspecting { held: Vec::new(), matched: 0 };
+        }
+        match &mut self.state {
+            State::GaveUp => out.push(update),
+            State::Following => {
+                self.remember(&text);
+                out.push(update);
+            }
+            State::Suspecting { held, matched } => {
+                if self.stretch[*matched..].starts_with(text.as_str()) {
+                    *matched += text.len();
+                    held.push(update);
+                    if *matched == self.stretch.len() {
+                        // All of it came again: the rest is new.
+                        self.state = State::Following;
+                    }
+                } else {
+                    out.append(held);
+                    let repeated = *matched;
+                    let again = self.stretch[..repeated].to_owned();
+                    self.state = State::Following;
+                    self.remember(&again);
+                    self.remember(&text);
+                    out.push(update);
+                }
+            }
+        }
+    }
+
+    /// The turn is over, or a tool ran: what is held was no repeat, and a new stretch begins.
+    pub(super) fn reset(&mut self, out: &mut Vec<Update>) {
+        if let State::Suspecting { held, .. } = &mut self.state {
+            out.append(held);
+        }
+        *self = Self::default();
+    }
+
+    fn remember(&mut self, text: &str) {
+        if self.stretch.len() + text.len() > LONGEST_STRETCH {
+            self.stretch = String::new();
+            self.state = State::GaveUp;
+        } else if matches!(self.state, State::Following) {
+            self.stretch.push_str(text);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Feeds `(seconds, text)` and returns the text that comes through.
+    fn check(pieces: &[(f64, &str)], expected: &str) {
+        let start = Instant::now();
+        let mut filter = RepeatFilter::default();
+        let mut out = Vec::new();
+        for (at, text) in pieces {
+            let update = Update::ours(Event::Text((*text).into()));
+            filter.pass(update, start + Duration::from_secs_f64(*at), &mut out);
+        }
+        filter.reset(&mut out);
+        let through: String = out
+            .iter()
+            .map(|update| match &update.event {
+                Event::Text(text) => text.to_str().into_owned(),
+                other => panic!("unexpected {other:?}"),
+            })
+            .collect();
+        assert_eq!(through, expected);
+    }
+
+    #[test]
+    fn a_retried_stream_is_shown_once() {
+        check(
+            &[(0.0, "part1 "), (0.1, "part2 "), (1.2, "part1 "), (1.3, "part2 "), (3.4, "part1 part2 "), (3.5, "end")],
+            "part1 part2 end",
+        );
+    }
+
+    #[test]
+    fn repetition_without_a_pause_is_the_models_own() {
+        check(&[(0.0, "no "), (0.1, "no "), (0.2, "no ")], "no no no ");
+    }
+
+    #[test]
+    fn text_that_leaves_the_track_is_let_go_whole() {
+        check(&[(0.0, "one two "), (2.0, "one "), (2.1, "three")], "one two one three");
+    }
+
+    #[test]
+    fn what_is_held_at_the_end_of_a_turn_comes_out() {
+        check(&[(0.0, "one two "), (2.0, "one ")], "one two one ");
+    }
+}

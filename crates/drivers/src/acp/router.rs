@@ -1,0 +1,319 @@
+//! Where each line of the agent belongs: to a caller, to a session, to our hands, or nowhere.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytes::Bytes;
+use gembridge_core::driver::{Signal, Update};
+use gembridge_core::model::{
+    Answer, AnsweredBy, Ask, AskBody, AskId, Dialect, Event, Frame, Text, ToolCall, ToolStatus,
+};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tokio::time::Instant;
+
+use super::decode::{self, Message};
+use super::hands::Job;
+use super::table::{CallError, OpenAsk, Pending, Phase, Purpose, Table};
+use super::{encode, error, wire};
+use crate::profile::Quirk;
+
+/// What is the same for every line of a connection.
+pub(super) struct Router {
+    pub agent: Arc<str>,
+    pub quirks: Vec<Quirk>,
+}
+
+/// What a line leads to beside signals.
+#[derive(Default)]
+pub(super) struct Routed {
+    pub jobs: Vec<Job>,
+    pub replies: Vec<Bytes>,
+    pub noise: u64,
+}
+
+/// Questions are numbered for the whole process, so that no two sessions ever share a number.
+static LAST_ASK: AtomicU64 = AtomicU64::new(0);
+
+pub(super) fn next_ask() -> AskId {
+    AskId(LAST_ASK.fetch_add(1, Ordering::Relaxed) + 1)
+}
+
+impl Router {
+    pub(super) fn has(&self, quirk: Quirk) -> bool {
+        self.quirks.contains(&quirk)
+    }
+
+    pub(super) fn route(&self, table: &mut Table, line: &[u8], frame: Bytes, now: Instant, routed: &mut Routed) {
+        match decode::message(line, &frame) {
+            Message::Text { session, event, meta } => {
+                self.text(table, session, event, meta, frame, now, routed);
+            }
+            Message::Notification { method, params } => {
+                self.notification(table, &method, params, frame, now, routed);
+            }
+            Message::Request { id, method, params } => self.request(table, id, &method, params, frame, routed),
+            Message::Response { id, result } => self.response(table, id, result, routed),
+            Message::Noise => noise(line, routed),
+        }
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the parts of one line, taken apart once")]
+    fn text(
+        &self,
+        table: &mut Table,
+        session: &str,
+        event: Event,
+        meta: Option<&RawValue>,
+        frame: Bytes,
+        now: Instant,
+        routed: &mut Routed,
+    ) {
+        let used = meta.and_then(decode::chunk_usage);
+        let update = self.quirky_text(event, frame);
+        self.update(table, session, update, now, routed);
+        if let Some(usage) = used {
+            self.update(table, session, Update::ours(Event::Usage(usage)), now, routed);
+        }
+    }
+
+    /// Text that is not what it looks like.
+    fn quirky_text(&self, event: Event, frame: Bytes) -> Update {
+        match event {
+            Event::Text(text) if self.has(Quirk::ModeUpdateAsText) => match mode_update(&text) {
+                Some(mode) => Update::ours(Event::Mode(mode)),
+                None => framed(Event::Text(text), frame),
+            },
+            Event::Thought(text) if self.has(Quirk::ThoughtSubjectMarkup) => {
+                framed(Event::Thought(without_empty_subject(text, &frame)), frame)
+            }
+            event => framed(event, frame),
+        }
+    }
+
+    fn update(&self, table: &mut Table, session: &str, update: Update, now: Instant, routed: &mut Routed) {
+        let Some(at) = table.find(session) else {
+            if !table.push_early(session, Signal::Update(update)) {
+                routed.noise += 1;
+            }
+            return;
+        };
+        let Some(slot) = table.at(at) else { return };
+        // Facts of the session hold whenever they come; the rest of a replay is in our own log.
+        let is_fact = matches!(update.event, Event::Commands(_) | Event::Mode(_) | Event::Options(_));
+        if slot.phase == Phase::Replaying && !is_fact {
+            slot.replayed += 1;
+            return;
+        }
+        match slot.repeat.as_mut() {
+            None => table.push(at, Signal::Update(update)),
+            Some(filter) => {
+                let mut through = Vec::new();
+                filter.pass(update, now, &mut through);
+                for update in through {
+                    table.push(at, Signal::Update(update));
+                }
+            }
+        }
+    }
+
+    fn notification(
+        &self,
+        table: &mut Table,
+        method: &str,
+        params: Option<&RawValue>,
+        frame: Bytes,
+        now: Instant,
+        routed: &mut Routed,
+    ) {
+        match method {
+            "session/update" => {
+                let Some(params) = read::<wire::SessionUpdate<'_>>(params) else { return noise(&frame, routed) };
+                let mut event = decode::update(params.update);
+                if let Event::ToolCall(call) = &mut event {
+                    self.name_tool(call);
+                }
+                let update = self.quirky_text(event, frame);
+                self.update(table, &params.session_id, update, now, routed);
+            }
+            "$/cancel_request" => withdraw(table, params),
+            // Whatever else names a session is passed on whole to whoever watches it.
+            other => match read::<wire::SessionScoped>(params).and_then(|scoped| scoped.session_id) {
+                Some(session) => {
+                    let update = framed(Event::Other { kind: other.into() }, frame);
+                    self.update(table, &session, update, now, routed);
+                }
+                None => noise(&frame, routed),
+            },
+        }
+    }
+
+    fn request(
+        &self,
+        table: &mut Table,
+        id: &RawValue,
+        method: &str,
+        params: Option<&RawValue>,
+        frame: Bytes,
+        routed: &mut Routed,
+    ) {
+        let session = read::<wire::SessionScoped>(params).and_then(|scoped| scoped.session_id);
+        let Some(at) = session.as_deref().and_then(|session| table.find(session)) else {
+            let answer = match session {
+                Some(session) => encode::error(id, encode::INVALID_PARAMS, &format!("no session `{session}` here")),
+                None => encode::error(id, encode::METHOD_NOT_FOUND, &format!("no method `{method}` here")),
+            };
+            routed.replies.push(answer);
+            return;
+        };
+        let asked = match method {
+            "session/request_permission" => read::<wire::PermissionRequest<'_>>(params).map(|request| {
+                let mut body = decode::permission(&request);
+                if let AskBody::Permission { tool, .. } = &mut body {
+                    self.name_tool(tool);
+                }
+                body
+            }),
+            "elicitation/create" => read::<wire::Elicitation>(params)
+                .map(|elicitation| AskBody::Form { message: elicitation.message.into() }),
+            extension if extension.starts_with('_') || extension == "mcp/message" => {
+                Some(AskBody::Extension { method: extension.into() })
+            }
+            other => {
+                let Some(slot) = table.at(at) else { return };
+                match slot.hands.job(id, other, params) {
+                    Ok(Job::Consent { id, path, content }) => self.ask_consent(table, at, &id, path, content),
+                    Ok(job) => routed.jobs.push(job),
+                    Err(refusal) => routed.replies.push(refusal),
+                }
+                return;
+            }
+        };
+        let Some(body) = asked else {
+            let text = format!("the parameters of `{method}` could not be read");
+            routed.replies.push(encode::error(id, encode::INVALID_PARAMS, &text));
+            return;
+        };
+        self.ask(table, at, id, body, Purpose::Agent, Some(frame));
+    }
+
+    fn ask(&self, table: &mut Table, at: usize, id: &RawValue, body: AskBody, purpose: Purpose, frame: Option<Bytes>) {
+        let ask = Ask { id: next_ask(), body: body.clone() };
+        let Some(slot) = table.at(at) else { return };
+        slot.asks.insert(ask.id, OpenAsk { id: id.to_owned(), body, purpose });
+        let mut before = Vec::new();
+        if let Some(filter) = slot.repeat.as_mut() {
+            filter.reset(&mut before);
+        }
+        if let AskBody::Permission { tool, .. } = &ask.body
+            && self.has(Quirk::PermissionWithoutToolCall)
+        {
+            let mut announced = (**tool).clone();
+            announced.status = announced.status.or(Some(ToolStatus::Pending));
+            before.push(Update::ours(Event::ToolCall(Box::new(announced))));
+        }
+        let frame = frame.map(|bytes| Frame { dialect: Dialect::Acp, bytes });
+        before.push(Update { event: Event::Asked(Box::new(ask)), frame });
+        for update in before {
+            table.push(at, Signal::Update(update));
+        }
+    }
+
+    /// A write that could change how other programs behave is put to whoever watches.
+    fn ask_consent(&self, table: &mut Table, at: usize, id: &RawValue, path: String, content: String) {
+        let body = super::hands::consent(&path, &content);
+        self.ask(table, at, id, body, Purpose::Write { path, content }, None);
+    }
+
+    fn response(&self, table: &mut Table, id: u64, result: Result<&RawValue, wire::RpcError>, routed: &mut Routed) {
+        // An answer to a call that nobody waits for: twice the same, or too late.
+        let Some(pending) = table.forget(id) else {
+            routed.noise += 1;
+            return;
+        };
+        let whole = |raw: &RawValue| Bytes::copy_from_slice(raw.get().as_bytes());
+        match pending {
+            Pending::Call(reply) => drop(reply.send(result.map(whole).map_err(CallError::Refused))),
+            Pending::Open { opening, reply } => {
+                if let Ok(raw) = &result
+                    && let Some(session) = read::<wire::SessionScoped>(Some(raw)).and_then(|scoped| scoped.session_id)
+                {
+                    table.add(session.into(), *opening, Phase::Live);
+                }
+                drop(reply.send(result.map(whole).map_err(CallError::Refused)));
+            }
+            Pending::Prompt { session } => self.prompt_ended(table, &session, result),
+        }
+    }
+
+    fn prompt_ended(&self, table: &mut Table, session: &str, result: Result<&RawValue, wire::RpcError>) {
+        let Some(at) = table.find(session) else { return };
+        let mut held = Vec::new();
+        if let Some(filter) = table.at(at).and_then(|slot| slot.repeat.as_mut()) {
+            filter.reset(&mut held);
+        }
+        for update in held {
+            table.push(at, Signal::Update(update));
+        }
+        let end = match result {
+            Ok(raw) => match decode::prompt_response(raw) {
+                Ok((stop, usage)) => Signal::Done { stop, usage },
+                Err(unread) => Signal::Failed(error::protocol(&self.agent, unread)),
+            },
+            Err(rpc) => Signal::Failed(error::failure(&self.agent, &self.quirks, &rpc)),
+        };
+        table.push(at, end);
+    }
+
+    fn name_tool(&self, call: &mut ToolCall) {
+        if call.name.is_none()
+            && self.has(Quirk::ToolNameInCallId)
+            && let Some((name, _)) = call.id.as_str().split_once("__")
+        {
+            call.name = Some(name.into());
+        }
+    }
+}
+
+/// The agent takes a question back.
+fn withdraw(table: &mut Table, params: Option<&RawValue>) {
+    let Some(request) = read::<wire::CancelRequest<'_>>(params) else { return };
+    let Some((at, ask)) = table.find_ask(request.request_id) else { return };
+    let event = Event::Answered { ask, answer: Answer::Cancelled, by: AnsweredBy::Cancel };
+    table.push(at, Signal::Update(Update::ours(event)));
+}
+
+fn framed(event: Event, frame: Bytes) -> Update {
+    Update { event, frame: Some(Frame { dialect: Dialect::Acp, bytes: frame }) }
+}
+
+fn mode_update(text: &Text) -> Option<Arc<str>> {
+    if text.len() > 64 {
+        return None;
+    }
+    let text = text.to_str();
+    let mode = text.strip_prefix("[MODE_UPDATE] ")?;
+    (!mode.is_empty() && mode.chars().all(|character| character.is_ascii_alphanumeric())).then(|| mode.into())
+}
+
+/// A thought without a subject begins with the markup of an empty one.
+fn without_empty_subject(text: Text, frame: &Bytes) -> Text {
+    const EMPTY: &str = "****\\n";
+    match text.range_in(frame) {
+        Some(range) if frame[range.clone()].starts_with(EMPTY.as_bytes()) => {
+            Text::escaped(frame.slice(range.start + EMPTY.len()..range.end))
+        }
+        _ => text,
+    }
+}
+
+fn read<'a, T: Deserialize<'a>>(params: Option<&'a RawValue>) -> Option<T> {
+    serde_json::from_str(params?.get()).ok()
+}
+
+fn noise(line: &[u8], routed: &mut Routed) {
+    routed.noise += 1;
+    if !line.iter().all(u8::is_ascii_whitespace) {
+        tracing::debug!(line = gembridge_process::escape_excerpt(line, 200), "a line that is no message");
+    }
+}

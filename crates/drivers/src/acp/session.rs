@@ -1,0 +1,262 @@
+//! One session of one agent process, as the core drives it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use gembridge_core::BoxFuture;
+use gembridge_core::driver::{AgentSession, Change, Changed, Parting, Signal, SlashCommands, Update};
+use gembridge_core::model::{
+    Answer, AskBody, AskId, Content, Event, Failure, FailureKind, Model, Opaque, OptionKind, Prompt, Text, ToolCall,
+    ToolStatus,
+};
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use super::hands::Job;
+use super::process::{AgentProcess, Lease};
+use super::table::{Pending, Purpose};
+use super::{decode, encode, error, wire};
+use crate::profile::Quirk;
+
+/// A change of mode or model is answered at once, or the agent hangs.
+const CHANGE: Duration = Duration::from_secs(30);
+const CLOSE: Duration = Duration::from_secs(2);
+
+pub(super) struct AcpSession {
+    lease: Lease,
+    name: Arc<str>,
+    slash: SlashCommands,
+    running: bool,
+    models: Vec<Model>,
+    /// The option that stands for the model, where the agent has no other way.
+    model_option: Option<Arc<str>>,
+}
+
+impl AcpSession {
+    pub(super) fn new(
+        lease: Lease,
+        name: Arc<str>,
+        slash: SlashCommands,
+        models: Vec<Model>,
+        model_option: Option<Arc<str>>,
+    ) -> Self {
+        Self { lease, name, slash, running: false, models, model_option }
+    }
+
+    pub(super) fn name(&self) -> Arc<str> {
+        Arc::clone(&self.name)
+    }
+
+    fn has(&self, quirk: Quirk) -> bool {
+        self.lease.connection().router().has(quirk)
+    }
+
+    fn cancel_line(&self) -> Bytes {
+        encode::notification("session/cancel", &json!({ "sessionId": self.name }))
+    }
+
+    /// A prompt of a stranger must not command the agent: a character that nobody sees stands before the slash.
+    fn disarmed(&self, prompt: &Prompt) -> Option<Prompt> {
+        if self.slash == SlashCommands::Run || !self.has(Quirk::LeadingSlashRunsCommand) {
+            return None;
+        }
+        let first = prompt.content.iter().position(|content| matches!(content, Content::Text(_)))?;
+        let Content::Text(text) = &prompt.content[first] else { return None };
+        let text = text.to_str();
+        if !text.trim_start().starts_with('/') {
+            return None;
+        }
+        let mut disarmed = prompt.clone();
+        disarmed.content[first] = Content::Text(Text::plain(format!("\u{200b}{text}")));
+        Some(disarmed)
+    }
+
+    /// The agent no longer obeys. Alone it is ended at once; others who share it may finish first.
+    fn condemn(&self) {
+        let process = self.lease.process();
+        process.condemn();
+        if process.live() <= 1 {
+            process.connection().kill();
+        }
+    }
+
+    /// A refused tool that never reports back is closed by us.
+    fn close_refused(&self, body: &AskBody, answer: &Answer) {
+        let AskBody::Permission { tool, options } = body else { return };
+        let allows = |id: &Arc<str>| {
+            options.iter().any(|option| {
+                option.id == *id && matches!(option.kind, OptionKind::AllowOnce | OptionKind::AllowAlways)
+            })
+        };
+        if matches!(answer, Answer::Option(id) if allows(id)) || !self.has(Quirk::RefusedToolsStaySilent) {
+            return;
+        }
+        let mut closed = ToolCall::update(tool.id.clone());
+        closed.status = Some(ToolStatus::Failed);
+        let signal = Signal::Update(Update::ours(Event::ToolCall(Box::new(closed))));
+        let connection = self.lease.connection();
+        let mut table = connection.table();
+        if let Some(at) = table.find(&self.name) {
+            table.push(at, signal);
+        }
+    }
+}
+
+impl AgentSession for AcpSession {
+    fn prompt(&mut self, prompt: &Prompt) -> Result<(), Failure> {
+        let disarmed = self.disarmed(prompt);
+        let blocks = encode::blocks(disarmed.as_ref().unwrap_or(prompt), self.lease.process().facts().prompt)?;
+        let connection = self.lease.connection();
+        let id = connection.table().expect(Pending::Prompt { session: self.name() })?;
+        if let Err(failure) = connection.send(encode::prompt(id, &self.name, &blocks)) {
+            connection.table().forget(id);
+            return Err(failure);
+        }
+        self.lease.count_turn();
+        self.running = true;
+        Ok(())
+    }
+
+    fn cancel(&mut self) -> Result<(), Failure> {
+        self.running = false;
+        self.lease.connection().send(self.cancel_line())
+    }
+
+    fn answer(&mut self, ask: AskId, answer: Answer) -> Result<(), Failure> {
+        let connection = self.lease.connection();
+        let taken = connection.table().slot(&self.name).and_then(|slot| {
+            let open = slot.asks.remove(&ask)?;
+            Some((open, Arc::clone(&slot.hands)))
+        });
+        let Some((open, hands)) = taken else {
+            return Err(Failure::new(FailureKind::Internal, "the agent does not wait for this answer"));
+        };
+        match open.purpose {
+            Purpose::Agent => {
+                connection.send(encode::answer(&open.id, &open.body, &answer))?;
+                self.close_refused(&open.body, &answer);
+                Ok(())
+            }
+            Purpose::Write { path, content } if super::hands::consented(&answer) => {
+                self.lease.perform(Job::Write { hands, id: open.id, path, content });
+                Ok(())
+            }
+            Purpose::Write { path, .. } => {
+                let refusal = format!("writing `{path}` was refused");
+                connection.send(encode::error(&open.id, encode::INVALID_REQUEST, &refusal))
+            }
+        }
+    }
+
+    fn change(&mut self, change: Change) -> BoxFuture<'static, Result<Changed, Failure>> {
+        if let Err(failure) = checked(&self.models, &change) {
+            return Box::pin(std::future::ready(Err(failure)));
+        }
+        let (process, name, model_option) = (Arc::clone(self.lease.process()), self.name(), self.model_option.clone());
+        Box::pin(async move { changed(&process, &name, model_option.as_deref(), change).await })
+    }
+
+    fn close(mut self: Box<Self>, parting: Parting) -> BoxFuture<'static, ()> {
+        self.running = false;
+        Box::pin(async move {
+            match parting {
+                Parting::Kill => self.condemn(),
+                Parting::Release if self.lease.process().abilities().close => {
+                    let params = json!({ "sessionId": self.name });
+                    if let Err(failure) = self.lease.connection().call("session/close", &params, CLOSE).await {
+                        tracing::debug!(%failure, "the agent did not close a session");
+                    }
+                }
+                Parting::Release => {}
+            }
+        })
+    }
+}
+
+impl Drop for AcpSession {
+    fn drop(&mut self) {
+        let connection = self.lease.connection();
+        connection.table().remove(&self.name);
+        if self.running
+            && !connection.is_gone()
+            && let Err(failure) = connection.send(self.cancel_line())
+        {
+            tracing::debug!(%failure, "a turn that nobody follows could not be cancelled");
+        }
+    }
+}
+
+/// A model that the agent does not list is refused here: some agents take any name and fail at the next prompt.
+pub(super) fn checked(models: &[Model], change: &Change) -> Result<(), Failure> {
+    let Change::Model(model) = change else { return Ok(()) };
+    if models.is_empty() || models.iter().any(|known| known.id == *model) {
+        return Ok(());
+    }
+    let known: Vec<&str> = models.iter().map(|known| &*known.id).collect();
+    let message = format!("model `{model}` is not one of the agent's: {}", known.join(", "));
+    Err(Failure::new(FailureKind::Unsupported, message))
+}
+
+pub(super) async fn changed(
+    process: &AgentProcess,
+    session: &str,
+    model_option: Option<&str>,
+    change: Change,
+) -> Result<Changed, Failure> {
+    let connection = process.connection();
+    match change {
+        Change::Mode(mode) => {
+            let params = json!({ "sessionId": session, "modeId": mode });
+            let answer = connection.call("session/set_mode", &params, CHANGE).await?;
+            Ok(Changed { events: vec![Event::Mode(mode)], answer: Some(Opaque(answer)) })
+        }
+        Change::Model(model) => {
+            let answer = match model_option {
+                None => {
+                    let params = json!({ "sessionId": session, "modelId": model });
+                    connection.call("session/set_model", &params, CHANGE).await?
+                }
+                Some(option) => set_option(connection, session, option, &json!(model)).await?,
+            };
+            Ok(Changed { events: vec![Event::Model(model)], answer: Some(Opaque(answer)) })
+        }
+        Change::Option { id, value } => {
+            let value: Box<RawValue> = serde_json::from_slice(&value.0)
+                .map_err(|unread| Failure::new(FailureKind::Unsupported, format!("the option's value: {unread}")))?;
+            let answer = set_option(connection, session, &id, &value).await?;
+            let state = serde_json::from_slice::<wire::ConfigOptions<'_>>(&answer);
+            let events = state.map(|state| vec![Event::Options(opaque(state.config_options))]).unwrap_or_default();
+            Ok(Changed { events, answer: Some(Opaque(answer)) })
+        }
+        Change::Extension { method, params } => {
+            let params: Box<RawValue> = serde_json::from_slice(&params.0)
+                .map_err(|unread| error::protocol(&connection.router().agent, unread))?;
+            let answer = connection.call(&method, &params, CHANGE).await?;
+            Ok(Changed { events: Vec::new(), answer: Some(Opaque(answer)) })
+        }
+    }
+}
+
+async fn set_option(
+    connection: &super::connection::Connection,
+    session: &str,
+    option: &str,
+    value: &(impl serde::Serialize + Sync),
+) -> Result<Bytes, Failure> {
+    let params = json!({ "sessionId": session, "configId": option, "value": value });
+    connection.call("session/set_config_option", &params, CHANGE).await
+}
+
+fn opaque(raw: &RawValue) -> Opaque {
+    Opaque(Bytes::copy_from_slice(raw.get().as_bytes()))
+}
+
+/// The id of the option that stands for the model.
+pub(super) fn model_option(opened: &wire::SessionOpened<'_>) -> Option<Arc<str>> {
+    if opened.models.is_some() {
+        return None;
+    }
+    let options = opened.config_options.map(decode::config_options)?;
+    options.iter().find(|option| option.category.as_deref() == Some("model")).map(|option| option.id.as_str().into())
+}

@@ -1,0 +1,233 @@
+//! What one connection keeps in mind: the calls that wait for an answer and the sessions that live on it.
+//!
+//! Behind one lock that nobody holds across an await. The reader takes it once per batch of lines.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use gembridge_core::driver::Signal;
+use gembridge_core::model::{AskBody, AskId, Failure};
+use serde_json::value::RawValue;
+use tokio::sync::{mpsc, oneshot};
+
+use super::hands::Hands;
+use super::repeat::RepeatFilter;
+
+pub(super) type Sink = mpsc::Sender<Vec<Signal>>;
+
+#[derive(Default)]
+pub(super) struct Table {
+    last_id: u64,
+    pending: HashMap<u64, Pending>,
+    by_name: HashMap<Arc<str>, usize>,
+    slots: Vec<Option<Slot>>,
+    /// The slot of the line before: most lines belong to the same session as the one before them.
+    latest: usize,
+    /// Slots whose batch is not empty.
+    dirty: Vec<usize>,
+    /// Updates of sessions whose `session/new` has not been answered yet.
+    early: Vec<(Arc<str>, Signal)>,
+    lost: Option<Failure>,
+}
+
+/// A call of ours that waits for the agent.
+pub(super) enum Pending {
+    /// Whoever called waits for the whole result.
+    Call(oneshot::Sender<Result<Bytes, CallError>>),
+    /// `session/new`: its session begins the moment the answer is read, since updates may follow in the same breath.
+    Open { opening: Box<Opening>, reply: oneshot::Sender<Result<Bytes, CallError>> },
+    /// The end of a turn, which must not overtake the updates before it.
+    Prompt { session: Arc<str> },
+}
+
+/// Why a call has no result.
+#[derive(Clone, Debug)]
+pub(super) enum CallError {
+    Refused(super::wire::RpcError),
+    Lost(Failure),
+}
+
+/// What a new session's slot will be made of.
+pub(super) struct Opening {
+    pub sink: Sink,
+    pub hands: Arc<Hands>,
+    pub repeat: Option<RepeatFilter>,
+}
+
+/// One session on this connection.
+pub(super) struct Slot {
+    pub name: Arc<str>,
+    pub sink: Sink,
+    pub batch: Vec<Signal>,
+    pub hands: Arc<Hands>,
+    pub asks: HashMap<AskId, OpenAsk>,
+    pub phase: Phase,
+    /// Updates of a replay that were not passed on.
+    pub replayed: u64,
+    pub repeat: Option<RepeatFilter>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// The agent repeats an old conversation, which we have in our own log.
+    Replaying,
+    Live,
+}
+
+/// A request of the agent that waits for somebody.
+pub(super) struct OpenAsk {
+    pub id: Box<RawValue>,
+    pub body: AskBody,
+    pub purpose: Purpose,
+}
+
+/// What an answer is for.
+pub(super) enum Purpose {
+    /// It goes to the agent.
+    Agent,
+    /// It decides whether we write a file that could change how programs behave.
+    Write { path: String, content: String },
+}
+
+/// Updates that may arrive before their session is known; beyond that they are noise.
+const MOST_EARLY: usize = 64;
+
+impl Table {
+    pub(super) fn lost(&self) -> Option<&Failure> {
+        self.lost.as_ref()
+    }
+
+    /// Takes the number of the next call, and remembers who waits for it.
+    pub(super) fn expect(&mut self, pending: Pending) -> Result<u64, Failure> {
+        if let Some(failure) = &self.lost {
+            return Err(failure.clone());
+        }
+        self.last_id += 1;
+        self.pending.insert(self.last_id, pending);
+        Ok(self.last_id)
+    }
+
+    pub(super) fn forget(&mut self, id: u64) -> Option<Pending> {
+        self.pending.remove(&id)
+    }
+
+    pub(super) fn add(&mut self, name: Arc<str>, opening: Opening, phase: Phase) {
+        let slot = Slot {
+            name: Arc::clone(&name),
+            sink: opening.sink,
+            batch: Vec::new(),
+            hands: opening.hands,
+            asks: HashMap::new(),
+            phase,
+            replayed: 0,
+            repeat: opening.repeat,
+        };
+        let at = self.slots.iter().position(Option::is_none).unwrap_or_else(|| {
+            self.slots.push(None);
+            self.slots.len() - 1
+        });
+        self.slots[at] = Some(slot);
+        self.by_name.insert(Arc::clone(&name), at);
+        let early = std::mem::take(&mut self.early);
+        for (session, signal) in early {
+            if session == name {
+                self.push(at, signal);
+            } else {
+                self.early.push((session, signal));
+            }
+        }
+    }
+
+    pub(super) fn remove(&mut self, name: &str) -> Option<Slot> {
+        let at = self.by_name.remove(name)?;
+        self.dirty.retain(|dirty| *dirty != at);
+        self.slots[at].take()
+    }
+
+    pub(super) fn slot(&mut self, name: &str) -> Option<&mut Slot> {
+        let at = self.find(name)?;
+        self.slots[at].as_mut()
+    }
+
+    pub(super) fn find(&mut self, name: &str) -> Option<usize> {
+        if let Some(Some(slot)) = self.slots.get(self.latest)
+            && *slot.name == *name
+        {
+            return Some(self.latest);
+        }
+        let at = *self.by_name.get(name)?;
+        self.latest = at;
+        Some(at)
+    }
+
+    /// The question that the agent asked under this id, taken out.
+    pub(super) fn find_ask(&mut self, id: &RawValue) -> Option<(usize, AskId)> {
+        for (at, slot) in self.slots.iter_mut().enumerate() {
+            let Some(slot) = slot else { continue };
+            let found = slot.asks.iter().find(|(_, open)| open.id.get() == id.get()).map(|(ask, _)| *ask);
+            if let Some(ask) = found {
+                slot.asks.remove(&ask);
+                return Some((at, ask));
+            }
+        }
+        None
+    }
+
+    pub(super) fn at(&mut self, at: usize) -> Option<&mut Slot> {
+        self.slots.get_mut(at)?.as_mut()
+    }
+
+    pub(super) fn push(&mut self, at: usize, signal: Signal) {
+        let Some(slot) = self.slots.get_mut(at).and_then(Option::as_mut) else { return };
+        if slot.batch.is_empty() {
+            self.dirty.push(at);
+        }
+        slot.batch.push(signal);
+    }
+
+    /// Keeps an update for a session that is about to begin. Whether there was room.
+    pub(super) fn push_early(&mut self, session: &str, signal: Signal) -> bool {
+        let awaited = self.pending.values().any(|pending| matches!(pending, Pending::Open { .. }));
+        if !awaited || self.early.len() >= MOST_EARLY {
+            return false;
+        }
+        self.early.push((session.into(), signal));
+        true
+    }
+
+    /// Turns that the agent works on.
+    pub(super) fn running_turns(&self) -> usize {
+        self.pending.values().filter(|pending| matches!(pending, Pending::Prompt { .. })).count()
+    }
+
+    /// Everything that waits to be handed to its session.
+    pub(super) fn take_deliveries(&mut self) -> Vec<(Sink, Vec<Signal>)> {
+        let mut deliveries = Vec::with_capacity(self.dirty.len());
+        for at in std::mem::take(&mut self.dirty) {
+            if let Some(slot) = self.slots[at].as_mut() {
+                let room = Vec::with_capacity(slot.batch.len());
+                deliveries.push((slot.sink.clone(), std::mem::replace(&mut slot.batch, room)));
+            }
+        }
+        deliveries
+    }
+
+    /// The process is gone: everyone who waits hears it, and every session ends with it.
+    pub(super) fn lose(&mut self, failure: &Failure) -> Vec<(Sink, Vec<Signal>)> {
+        if self.lost.is_some() {
+            return Vec::new();
+        }
+        self.lost = Some(failure.clone());
+        for (_, pending) in self.pending.drain() {
+            if let Pending::Call(reply) | Pending::Open { reply, .. } = pending {
+                // A caller that has gone does not need to know.
+                drop(reply.send(Err(CallError::Lost(failure.clone()))));
+            }
+        }
+        for at in 0..self.slots.len() {
+            self.push(at, Signal::Lost(failure.clone()));
+        }
+        self.take_deliveries()
+    }
+}

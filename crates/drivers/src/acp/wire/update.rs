@@ -1,0 +1,132 @@
+//! `session/update` and what it carries.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+#[derive(Deserialize)]
+pub(in crate::acp) struct SessionUpdate<'a> {
+    #[serde(rename = "sessionId")]
+    pub session_id: String,
+    #[serde(borrow)]
+    pub update: &'a RawValue,
+}
+
+/// What every update has.
+#[derive(Deserialize)]
+pub(in crate::acp) struct UpdateHead {
+    #[serde(rename = "sessionUpdate")]
+    pub kind: String,
+}
+
+#[derive(Deserialize)]
+pub(in crate::acp) struct ContentChunk<'a> {
+    #[serde(borrow)]
+    pub content: &'a RawValue,
+}
+
+/// Some agents report a turn's tokens beside an empty piece of text.
+#[derive(Deserialize)]
+pub(in crate::acp) struct ChunkMeta {
+    #[serde(default)]
+    pub usage: Option<TokenUsage>,
+}
+
+/// Tokens, under every name that agents use.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::acp) struct TokenUsage {
+    #[serde(default, alias = "input_tokens", alias = "promptTokens", alias = "promptTokenCount")]
+    pub input_tokens: Option<u64>,
+    #[serde(default, alias = "output_tokens", alias = "candidatesTokens", alias = "candidatesTokenCount")]
+    pub output_tokens: Option<u64>,
+    #[serde(default, alias = "thought_tokens", alias = "thoughtsTokens", alias = "thoughtsTokenCount")]
+    pub thought_tokens: Option<u64>,
+    #[serde(default, alias = "cached_tokens", alias = "cachedTokens", alias = "cachedContentTokenCount")]
+    pub cached_read_tokens: Option<u64>,
+    #[serde(default)]
+    pub cached_write_tokens: Option<u64>,
+    #[serde(default, alias = "total_tokens", alias = "totalTokenCount")]
+    pub total_tokens: Option<u64>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::acp) struct ToolCall<'a> {
+    pub tool_call_id: String,
+    #[serde(default)]
+    pub name: Option<String>,
+    #[serde(default)]
+    pub title: Option<String>,
+    #[serde(default)]
+    pub kind: Option<String>,
+    #[serde(default)]
+    pub status: Option<String>,
+    #[serde(borrow, default)]
+    pub content: Option<Vec<&'a RawValue>>,
+    #[serde(default)]
+    pub locations: Option<Vec<Location>>,
+    #[serde(borrow, default)]
+    pub raw_input: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub raw_output: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+pub(in crate::acp) struct Location {
+    pub path: String,
+    #[serde(default)]
+    pub line: Option<u64>,
+}
+
+#[derive(Deserialize)]
+pub(in crate::acp) struct Plan {
+    pub entries: Vec<PlanEntry>,
+}
+
+#[derive(Deserialize)]
+pub(in crate::acp) struct PlanEntry {
+    pub content: String,
+    #[serde(default)]
+    pub priority: String,
+    #[serde(default)]
+    pub status: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::acp) struct AvailableCommands {
+    pub available_commands: Vec<AvailableCommand>,
+}
+
+#[derive(Deserialize)]
+pub(in crate::acp) struct AvailableCommand {
+    pub name: String,
+    #[serde(default)]
+    pub description: String,
+    #[serde(default)]
+    pub input: Option<CommandInput>,
+}
+
+#[derive(Deserialize)]
+pub(in crate::acp) struct CommandInput {
+    #[serde(default)]
+    pub hint: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::acp) struct CurrentMode {
+    pub current_mode_id: String,
+}
+
+#[derive(Deserialize)]
+pub(in crate::acp) struct SessionInfo {
+    #[serde(default)]
+    pub title: Option<String>,
+}
+
+#[derive(Deserialize)]
+pub(in crate::acp) struct UsageUpdate {
+    pub used: u64,
+    pub size: u64,
+}
