@@ -147,20 +147,22 @@ impl Profile {
     }
 
     fn environment_of(&self, input: &LaunchInput<'_>, values: &Values<'_>) -> Result<Environment, ProfileError> {
-        let names = ALWAYS_PASSED.iter().copied().chain(self.environment.pass.iter().map(String::as_str));
-        let mut environment: Environment =
-            names.filter_map(|name| Some((name.to_owned(), input.environment.get(name)?.clone()))).collect();
-        let path = environment.get("PATH").map_or(DEFAULT_PATH, String::as_str);
-        let path = with_folder_of(input.program, path);
-        environment.insert("PATH".to_owned(), path);
-        for (name, value) in [("TERM", "dumb"), ("NO_COLOR", "1")] {
-            environment.insert(name.to_owned(), value.to_owned());
-        }
+        let mut environment = base_environment(input.program, input.environment);
+        let passed = self.environment.pass.iter().filter_map(|name| Some((name, input.environment.get(name)?)));
+        environment.extend(passed.map(|(name, value)| (name.clone(), value.clone())));
         environment.insert("TMPDIR".to_owned(), format!("{}/tmp", values.private));
         for (name, value) in &self.environment.set {
             environment.insert(name.clone(), template::fill(value, values, Style::Plain)?);
         }
         Ok(environment)
+    }
+
+    /// The environment in which the program is asked for its version: no login, no folders of ours.
+    pub fn version_environment(&self, program: &Path, environment: &Environment) -> Environment {
+        let mut variables = base_environment(program, environment);
+        let fixed = self.environment.set.iter().filter(|(_, value)| !value.contains('{'));
+        variables.extend(fixed.map(|(name, value)| (name.clone(), value.clone())));
+        variables
     }
 
     fn layers(&self, input: &LaunchInput<'_>) -> Result<Vec<&Layer>, ProfileError> {
@@ -235,6 +237,18 @@ impl Launch {
         }
         Ok(())
     }
+}
+
+/// What every child gets, whatever the agent.
+fn base_environment(program: &Path, source: &Environment) -> Environment {
+    let passed = ALWAYS_PASSED.iter().filter_map(|name| Some(((*name).to_owned(), source.get(*name)?.clone())));
+    let mut environment: Environment = passed.collect();
+    let path = with_folder_of(program, environment.get("PATH").map_or(DEFAULT_PATH, String::as_str));
+    environment.insert("PATH".to_owned(), path);
+    for (name, value) in [("TERM", "dumb"), ("NO_COLOR", "1")] {
+        environment.insert(name.to_owned(), value.to_owned());
+    }
+    environment
 }
 
 /// The search path, begun with the program's own folder if it is not in it: a script found elsewhere has its interpreter beside it.
