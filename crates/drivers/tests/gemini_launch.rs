@@ -204,7 +204,7 @@ impl McpServer {
 }
 
 mod mcp {
-    use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+    use std::io::{self, BufReader, Write as _};
     use std::net::TcpStream;
     use std::sync::Mutex;
 
