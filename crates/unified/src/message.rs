@@ -1,0 +1,155 @@
+//! A message and its blocks, as they are written.
+
+use gembridge_core::model::Usage;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct UnifiedMessage {
+    /// Unique in its session, and the same whenever the session is folded again.
+    pub id: String,
+    pub role: Role,
+    pub content: Body,
+    /// UNIX time in milliseconds.
+    pub timestamp: u64,
+    /// The name of the agent.
+    pub tool: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<UnifiedUsage>,
+    /// What the agent sent for it, piece by piece.
+    #[serde(rename = "_original", default, skip_serializing_if = "Option::is_none")]
+    pub original: Option<Value>,
+}
+
+impl UnifiedMessage {
+    /// The text blocks, one after another.
+    pub fn text(&self) -> String {
+        match &self.content {
+            Body::Text(text) => text.clone(),
+            Body::Blocks(blocks) => {
+                let texts = blocks.iter().filter_map(|block| match block {
+                    Block::Text { text } => Some(text.as_str()),
+                    _ => None,
+                });
+                texts.collect()
+            }
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    User,
+    Assistant,
+    System,
+}
+
+/// Plain text, or blocks.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Body {
+    Text(String),
+    Blocks(Vec<Block>),
+}
+
+impl Body {
+    /// Text where there is nothing else.
+    pub(crate) fn plain_where_possible(mut blocks: Vec<Block>) -> Self {
+        match &mut blocks[..] {
+            [Block::Text { text }] => Self::Text(std::mem::take(text)),
+            _ => Self::Blocks(blocks),
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Block {
+    Text {
+        text: String,
+    },
+    Thinking {
+        thinking: String,
+    },
+    ToolUse {
+        id: String,
+        name: String,
+        input: Value,
+    },
+    ToolResult {
+        tool_use_id: String,
+        content: Body,
+        is_error: bool,
+    },
+    Image {
+        source: Source,
+    },
+    Audio {
+        source: Source,
+    },
+    Document {
+        source: Source,
+        title: String,
+    },
+    ResourceLink {
+        uri: String,
+        name: String,
+    },
+    Diff {
+        path: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        old_text: Option<String>,
+        new_text: String,
+    },
+    Terminal {
+        terminal_id: String,
+    },
+    /// A block of a kind that this format has no word for, whole.
+    Other {
+        kind: String,
+        body: Value,
+    },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Source {
+    Base64 { media_type: String, data: String },
+    Text { media_type: String, data: String },
+    Url { url: String },
+}
+
+/// Tokens, where the agent told them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UnifiedUsage {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_tokens: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_tokens: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thought_tokens: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total_tokens: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_creation_tokens: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_read_tokens: Option<u64>,
+}
+
+impl UnifiedUsage {
+    /// `None` when the agent told nothing.
+    pub(crate) fn of(usage: &Usage) -> Option<Self> {
+        (!usage.is_empty()).then_some(Self {
+            input_tokens: usage.input,
+            output_tokens: usage.output,
+            thought_tokens: usage.thought,
+            total_tokens: usage.total,
+            cache_creation_tokens: usage.cached_write,
+            cache_read_tokens: usage.cached_read,
+        })
+    }
+}
