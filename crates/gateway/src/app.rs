@@ -13,3 +13,8 @@ pub fn run(request: &RunRequest, _: &Context) -> CommandResult {
 pub fn chat(request: &SessionRequest, _: &Context) -> CommandResult {
     Err(CommandError::usage(format!("`chat` is not wired yet: {request:?}")))
 }
+
+/// The handshake that `doctor` makes.
+pub fn probe() -> Option<Box<dyn crate::command::doctor::Probe>> {
+    None
+}

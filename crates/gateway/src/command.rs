@@ -1,7 +1,9 @@
 //! The commands, one file each: from typed words and configuration to output and an exit code.
 
+pub mod agents;
 pub mod completions;
 pub mod config;
+pub mod doctor;
 pub mod run;
 pub mod trust;
 
@@ -55,6 +57,8 @@ fn act(command: &Command, context: &Context) -> CommandResult {
     match command {
         Command::Run(args) => run::run(args, context),
         Command::Chat(args) => run::chat(args, context),
+        Command::Agents(args) => agents::run(args, context),
+        Command::Doctor(args) => doctor::run(args, context),
         Command::Config(ConfigCommand::Show { json: false }) => config::show_text(context),
         Command::Config(ConfigCommand::Show { json: true }) => config::show_json(context),
         Command::Config(ConfigCommand::Schema) => config::schema(),
@@ -64,13 +68,11 @@ fn act(command: &Command, context: &Context) -> CommandResult {
         Command::DemoAgent(_) | Command::Guard(_) => {
             Err(CommandError::usage("this command stands first on the line; put the other flags away"))
         }
-        _ => Err(CommandError::usage("not yet")),
     }
 }
 
 impl Context {
     fn load(args: &Args, environment: Environment, terminal: Terminal) -> Result<Self, CommandError> {
-        let terminal = if args.global.no_color { terminal.plain() } else { terminal };
         let config = Config::load(args.global.sources(environment, flags(&args.command)))?;
         let profiles = config.profiles()?;
         Ok(Self { config, profiles, terminal })
@@ -90,6 +92,11 @@ fn flags(command: &Command) -> Vec<Flag> {
         | Command::DemoAgent(_)
         | Command::Guard(_) => Vec::new(),
     }
+}
+
+/// A login and what it was told by; a login that is always there needs no telling.
+fn login_told(title: &str, source: &str) -> String {
+    if source == "always" { title.to_owned() } else { format!("{title}, by {source}") }
 }
 
 /// JSON for people and programs alike.

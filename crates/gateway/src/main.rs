@@ -1,11 +1,13 @@
 //! The `gembridge` binary: reads what the operator decided, joins the parts, and nothing else.
 
+mod agents;
 mod app;
 mod cli;
 mod command;
 mod config;
 mod exit;
 mod hardening;
+mod leftovers;
 mod logging;
 mod render;
 mod terminal;
@@ -30,8 +32,11 @@ fn main() -> ExitCode {
 fn run(words: impl Iterator<Item = OsString>) -> ExitCode {
     hardening::apply();
     let environment = Environment::of_this_process();
+    let words: Vec<_> = words.collect();
     let terminal = Terminal::detect(&environment);
-    match command::dispatch(words, environment, terminal) {
+    // Help and complaints about the command line itself obey it too.
+    let terminal = if words.iter().any(|word| word == "--no-color") { terminal.plain() } else { terminal };
+    match command::dispatch(words.into_iter(), environment, terminal) {
         Ok(code) => code.into(),
         Err(failed) => {
             terminal.complain(&failed.error);

@@ -1,6 +1,8 @@
 //! The built binary from outside: what it prints where, and how it ends.
 #![expect(clippy::disallowed_methods, reason = "a test of a binary starts it")]
 
+#[path = "suite/agents.rs"]
+mod agents;
 #[path = "suite/bad_input.rs"]
 mod bad_input;
 #[path = "suite/configuration.rs"]

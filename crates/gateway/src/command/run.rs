@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::agents::{self, Agent};
 use crate::cli::args::{AgentArgs, ChatArgs, Driver, OutputFormat, RunArgs};
 use crate::config::settings::Policy;
 use crate::config::trust::Trust;
@@ -27,6 +28,7 @@ pub struct RunRequest {
 /// What `run` and `chat` want of their session.
 #[derive(Clone, Debug)]
 pub struct SessionRequest {
+    pub agent: Agent,
     pub model: Option<Arc<str>>,
     /// The agent's own mode.
     pub mode: Option<Arc<str>>,
@@ -82,7 +84,9 @@ fn session(args: &AgentArgs, context: &Context) -> Result<SessionRequest, Comman
         settings.workspaces.iter().find(|(path, _)| path.as_path() == folder).map(|(_, policy)| *policy)
     };
     let policy = args.permissions.or_else(of_workspace).unwrap_or(settings.policy);
+    let agent = agents::choose(&context.profiles, &context.config)?;
     Ok(SessionRequest {
+        agent,
         model: args.model.as_ref().map(|model| model.as_str().into()),
         mode: args.mode.as_deref().map(Into::into),
         policy,

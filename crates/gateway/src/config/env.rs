@@ -36,9 +36,9 @@ impl Environment {
         Self { variables }
     }
 
-    /// The map as other crates take it.
-    pub fn as_map(&self) -> &BTreeMap<OsString, OsString> {
-        &self.variables
+    /// Everything that is text, as the drivers take it.
+    pub fn to_map(&self) -> BTreeMap<String, String> {
+        self.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
     }
 }
 

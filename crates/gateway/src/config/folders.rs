@@ -39,6 +39,13 @@ impl Folders {
     }
 }
 
+impl Folders {
+    /// Where agents without a workspace get their private folders.
+    pub fn runs(&self) -> PathBuf {
+        self.state.join("runs")
+    }
+}
+
 /// Makes `folder` if it is missing, and private if it is not.
 pub fn ensure_private(folder: &Path) -> Result<(), ConfigError> {
     make_private(folder).map_err(|source| ConfigError::Unwritable { path: folder.to_owned(), source })

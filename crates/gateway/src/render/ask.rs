@@ -1,5 +1,7 @@
 //! The agent's questions: everything that is asked, the exact command included, and what the person typed as an answer.
 
+use std::fmt::Write as _;
+
 use gembridge_core::model::{Answer, Ask, AskBody, AskOption, OptionKind, ToolCall, ToolContent};
 
 use super::style::Style;
@@ -48,15 +50,15 @@ pub fn answer(ask: &Ask, typed: &str) -> Option<Answer> {
 fn permission(call: &ToolCall, options: &[AskOption], style: Style) -> String {
     let kind = call.kind.map_or("use a tool", tool::kind);
     let mut out = format!("{} the agent asks to {kind}:\n", style.yellow("?"));
-    out.push_str(&format!("    {}\n", style.bold(&tool::title(call))));
+    writeln!(out, "    {}", style.bold(&tool::title(call))).expect("writing to a String cannot fail");
     for (name, value) in input(call) {
-        out.push_str(&format!("    {name}: {value}\n"));
+        writeln!(out, "    {name}: {value}").expect("writing to a String cannot fail");
     }
     if let Some(description) = call.description.as_deref().filter(|text| !text.is_empty()) {
-        out.push_str(&format!("    what for: {}\n", escape::line(description)));
+        writeln!(out, "    what for: {}", escape::line(description)).expect("writing to a String cannot fail");
     }
     if let Some(folder) = &call.working_dir {
-        out.push_str(&format!("    in: {}\n", escape::line(folder)));
+        writeln!(out, "    in: {}", escape::line(folder)).expect("writing to a String cannot fail");
     }
     for part in call.content.iter().flatten() {
         if let ToolContent::Diff { path, old, new } = part {
@@ -65,7 +67,8 @@ fn permission(call: &ToolCall, options: &[AskOption], style: Style) -> String {
         }
     }
     for (number, option) in choosable(options).enumerate() {
-        out.push_str(&format!("  {}) {}{}\n", number + 1, escape::line(&option.name), reach(option.kind)));
+        writeln!(out, "  {}) {}{}", number + 1, escape::line(&option.name), reach(option.kind))
+            .expect("writing to a String cannot fail");
     }
     out.push_str("  your choice (number, y or n): ");
     out
