@@ -241,3 +241,28 @@ async fn a_log_that_was_left_by_a_failing_disk_can_be_read_without_its_writer() 
     drop(writer);
     assert_eq!(store.read(id, Seq::START, Seq(u64::MAX), 99).await.unwrap(), turn(1));
 }
+
+#[tokio::test]
+async fn a_refused_batch_leaves_no_byte_behind_at_once_or_before_the_next() {
+    let folder = TempDir::new().unwrap();
+    // The fourth call is the second write; the fifth is the first attempt to clean up after it.
+    for (failing, cleaned_at_once) in [(1, true), (2, false)] {
+        let files = FaultyFiles::new(Fault::NoSpace, 4, failing);
+        let state = folder.path().join(failing.to_string());
+        let store = DiskStore::open_on(state.clone(), SMALL, files).unwrap();
+        let record = record();
+        let id = record.id;
+        let mut writer = store.create(record).await.unwrap();
+        writer.append(&turn(1)).unwrap();
+        let segment = log_files(&state, id).pop().unwrap();
+        let before = fs::read(&segment).unwrap();
+
+        assert_eq!(writer.append(&turn(2)), Err(StoreError::Full));
+        assert_eq!(fs::read(&segment).unwrap() == before, cleaned_at_once);
+        let shorter = &turn(2)[..1];
+        writer.append(shorter).unwrap();
+        let mut expected = before;
+        super::record::encode(&shorter[0], super::record::InBatch::Last, &mut expected).unwrap();
+        assert_eq!(fs::read(&segment).unwrap(), expected);
+    }
+}
