@@ -20,4 +20,4 @@ mod table;
 mod wire;
 
 pub use driver::{AcpDriver, ProcessStatus, Spares};
-pub use launch::{AcpSetup, Home};
+pub use launch::{AcpSetup, Home, greet};

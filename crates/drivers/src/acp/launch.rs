@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use gembridge_core::model::{Failure, FailureKind};
+use gembridge_core::model::{AgentFacts, Failure, FailureKind};
 use gembridge_process::{CommandSpec, Environment, Factory, RestartPolicy, SpawnError, Spawner};
 use serde_json::json;
 
@@ -15,6 +15,7 @@ use super::connection::Connection;
 use super::process::{Abilities, AgentProcess};
 use super::router::Router;
 use super::{decode, error, open, wire};
+use crate::detect::version_of;
 use crate::profile::{
     self, ApprovalMode, Execution, Folders, Launch, LaunchInput, LoginFound, Profile, Trust, Version,
 };
@@ -96,9 +97,36 @@ impl Factory for Maker {
     }
 }
 
+/// Starts an agent, shakes hands and ends it again: what it says of itself.
+pub async fn greet(setup: &AcpSetup) -> Result<AgentFacts, Failure> {
+    let process = start(setup).await?;
+    let facts = process.facts().clone();
+    process.connection().stop().await;
+    Ok(facts)
+}
+
 async fn start(setup: &AcpSetup) -> Result<Arc<AgentProcess>, Failure> {
+    let first = start_as(setup, setup.version).await;
+    let may_be_old = setup.version.is_none() && !setup.profile.command.older.is_empty();
+    match first {
+        // An old version ends at once when it meets a flag that it does not know. Asking for the version costs a
+        // start of its own, so it is done only then.
+        Err(failure) if may_be_old && failure.kind == FailureKind::Crashed => {
+            let asked = version_of(&setup.profile, &setup.program, &setup.environment, &setup.spawner).await;
+            let old =
+                asked.ok().filter(|version| setup.profile.command.older.iter().any(|older| *version < older.below));
+            match old {
+                Some(version) => start_as(setup, Some(version)).await,
+                None => Err(failure),
+            }
+        }
+        other => other,
+    }
+}
+
+async fn start_as(setup: &AcpSetup, version: Option<Version>) -> Result<Arc<AgentProcess>, Failure> {
     let private = PrivateDir::create(&setup.private, &setup.profile.name).map_err(|error| no_folder(setup, &error))?;
-    let launch = launch(setup, &private)?;
+    let launch = launch(setup, version, &private)?;
     write_files(&launch).map_err(|error| no_folder(setup, &error))?;
     let child =
         setup.spawner.spawn(command(setup, &launch, private.path())).await.map_err(|error| unstarted(setup, &error))?;
@@ -113,7 +141,7 @@ async fn start(setup: &AcpSetup) -> Result<Arc<AgentProcess>, Failure> {
     }
 }
 
-fn launch(setup: &AcpSetup, private: &PrivateDir) -> Result<Launch, Failure> {
+fn launch(setup: &AcpSetup, version: Option<Version>, private: &PrivateDir) -> Result<Launch, Failure> {
     let state = match &setup.home {
         Home::OfTheProcess => private.path().join("home"),
         Home::Lasting(path) => path.clone(),
@@ -124,7 +152,7 @@ fn launch(setup: &AcpSetup, private: &PrivateDir) -> Result<Launch, Failure> {
     };
     let input = LaunchInput {
         program: &setup.program,
-        version: setup.version,
+        version,
         execution: setup.execution,
         workspace: &workspace,
         trust: setup.trust,
@@ -189,10 +217,7 @@ fn command(setup: &AcpSetup, launch: &Launch, private: &Path) -> CommandSpec {
     command
 }
 
-async fn initialize(
-    setup: &AcpSetup,
-    connection: &Connection,
-) -> Result<(gembridge_core::model::AgentFacts, Abilities), Failure> {
+async fn initialize(setup: &AcpSetup, connection: &Connection) -> Result<(AgentFacts, Abilities), Failure> {
     let work = setup.execution == Execution::Agent;
     let params = json!({
         "protocolVersion": PROTOCOL,
