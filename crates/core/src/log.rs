@@ -4,6 +4,7 @@
 //! snapshot and beginning to follow is one step of the owner, so nothing falls between and nothing comes twice.
 
 mod followers;
+mod weight;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -30,13 +31,9 @@ pub struct LogEntry {
 impl LogEntry {
     /// What it weighs in memory, near enough to bound a ring by.
     pub fn weight(&self) -> usize {
-        let frame = self.frame.as_ref().map_or(0, |frame| frame.bytes.len());
-        let event = match &self.event {
-            Event::Text(text) | Event::Thought(text) if self.frame.is_none() => text.len(),
-            Event::Prompted { prompt, .. } => prompt.content.iter().map(|_| 256).sum::<usize>(),
-            _ => 0,
-        };
-        std::mem::size_of::<Self>() + frame + event
+        // An event that came in a frame shares the frame's bytes.
+        let body = self.frame.as_ref().map_or_else(|| weight::of_event(&self.event), |frame| frame.bytes.len());
+        std::mem::size_of::<Self>() + body
     }
 }
 

@@ -6,6 +6,7 @@ mod handle;
 mod journal;
 mod queue;
 mod registry;
+mod unfinished;
 
 pub use handle::{Accepted, Command, Description, SessionHandle, TurnState};
 pub use registry::{AgentSetup, NewSession, Sessions, SessionsConfig, Viewer};

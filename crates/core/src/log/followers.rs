@@ -38,7 +38,7 @@ impl Followers {
     }
 
     pub(super) fn add(&mut self, pace: Pace) -> mpsc::Receiver<Batch> {
-        let (sender, receiver) = mpsc::channel(self.queue);
+        let (sender, receiver) = mpsc::channel(self.queue.max(1));
         self.all.push(Follower { sender, pace, state: State::Flowing });
         receiver
     }
@@ -76,7 +76,8 @@ impl Follower {
     fn take(&mut self, batch: &Batch) -> bool {
         if let State::Holding { batches, .. } = &mut self.state {
             batches.push_back(Arc::clone(batch));
-            return true;
+            // The agent is held, but clients are not: what they bring may wait in the same measure.
+            return batches.len() <= self.sender.max_capacity();
         }
         match self.sender.try_send(Arc::clone(batch)) {
             Ok(()) => true,

@@ -113,8 +113,11 @@ fn unescape(body: &str) -> String {
                 rest = &rest[1 + used..];
                 continue;
             }
-            Some(itself) => out.push(itself),
-            None => out.push(char::REPLACEMENT_CHARACTER),
+            Some(itself @ ('"' | '\\' | '/')) => out.push(itself),
+            Some(_) | None => {
+                out.push(char::REPLACEMENT_CHARACTER);
+                continue;
+            }
         }
         rest = tail.as_str();
     }
@@ -124,7 +127,10 @@ fn unescape(body: &str) -> String {
 
 /// Reads what follows `\u`: the character and how many bytes it took.
 fn unicode_escape(text: &str) -> (char, usize) {
-    let unit = |text: &str| text.get(..4).and_then(|hex| u32::from_str_radix(hex, 16).ok());
+    let unit = |text: &str| {
+        let hex = text.get(..4).filter(|hex| hex.bytes().all(|byte| byte.is_ascii_hexdigit()))?;
+        u32::from_str_radix(hex, 16).ok()
+    };
     let Some(first) = unit(text) else { return (char::REPLACEMENT_CHARACTER, 0) };
     if !(0xD800..0xDC00).contains(&first) {
         return (char::from_u32(first).unwrap_or(char::REPLACEMENT_CHARACTER), 4);

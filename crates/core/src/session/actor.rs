@@ -2,8 +2,10 @@
 
 mod commands;
 mod news;
+mod turns;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
@@ -17,7 +19,7 @@ use crate::driver::{Change, Changed, Driver, Parting, SessionSpec};
 use crate::error::Error;
 use crate::limit::Limits;
 use crate::log::Draft;
-use crate::model::{Event, Failure, FailureKind, Outcome, SessionFacts, Timestamp, TurnId};
+use crate::model::{Failure, FailureKind, Outcome, SessionFacts, TurnId};
 use crate::store::{SessionRecord, Store, StoreError};
 use crate::turn::{Action, PermissionPolicy, Turn};
 
@@ -53,6 +55,8 @@ pub(super) struct Actor {
     /// An agent was there and was lost: the next one knows nothing.
     lost: Option<String>,
     waking: Vec<oneshot::Sender<Result<SessionFacts, Error>>>,
+    /// Those who wait for the session to be closed.
+    closing: Vec<oneshot::Sender<Result<(), Error>>>,
     /// Work that goes on beside the loop: changes at the agent, records, closing agents.
     beside: JoinSet<Beside>,
 }
@@ -63,7 +67,14 @@ enum Stage {
     /// A prompt waits for the agent to be ready.
     Opening(Waiting),
     Running(Box<Turn>),
+    /// The turn could not be written and is over for us, but not for the agent yet. No prompt goes out before it is.
+    Settling {
+        until: Instant,
+    },
 }
+
+/// Closing agents and writing records is waited for at most this long.
+const LONGEST_PARTING: Duration = Duration::from_secs(30);
 
 enum Beside {
     Changed { result: Result<Changed, Failure>, change: Change, reply: oneshot::Sender<Result<Changed, Error>> },
@@ -101,6 +112,7 @@ impl Actor {
             keeping: Keeping::Idle,
             lost: parts.lost,
             waking: Vec::new(),
+            closing: Vec::new(),
             beside: JoinSet::new(),
         }
     }
@@ -111,6 +123,7 @@ impl Actor {
             let deadline = match &self.stage {
                 Stage::Running(turn) => turn.deadline(),
                 Stage::Idle => Some(self.idle_since + self.limits.keep),
+                Stage::Settling { until } => Some(*until),
                 Stage::Opening(_) => None,
             };
             let held = self.journal.is_held();
@@ -124,7 +137,11 @@ impl Actor {
                     Next::GoOn
                 }
                 () = self.journal.release(), if held => Next::GoOn,
-                () = sleep_until(deadline) => self.on_deadline(),
+                () = sleep_until(deadline) => match self.on_deadline() {
+                    // Somebody came at the last moment.
+                    Next::Stop if !mailbox.is_empty() => Next::GoOn,
+                    next => next,
+                },
                 Some(done) = self.beside.join_next(), if !self.beside.is_empty() => {
                     self.on_beside(done);
                     Next::GoOn
@@ -134,6 +151,8 @@ impl Actor {
                 break;
             }
         }
+        // From here on the handles say that it is closed; whoever wants it back waits until this task is gone.
+        mailbox.close();
         self.shut_down().await;
     }
 
@@ -142,51 +161,16 @@ impl Actor {
             Stage::Running(_) => {
                 self.with_turn(Turn::on_deadline);
             }
+            Stage::Settling { .. } => {
+                self.order(Action::GiveUpAgent);
+                self.stage = Stage::Idle;
+                self.start_next();
+            }
             Stage::Idle if self.journal.followers() == 0 => return Next::Stop,
             // Somebody watches: it may stay for another while.
             Stage::Idle | Stage::Opening(_) => self.idle_since = Instant::now(),
         }
         Next::GoOn
-    }
-
-    /// Begins the next waiting turn, if the session is free.
-    fn start_next(&mut self) {
-        while matches!(self.stage, Stage::Idle) {
-            let Some(waiting) = self.queue.pop() else { return };
-            self.stage = Stage::Opening(waiting);
-            match self.agent.live() {
-                Some(_) => self.send_prompt(),
-                None => return self.open_agent(),
-            }
-        }
-    }
-
-    fn open_agent(&mut self) {
-        if self.agent.is_absent() {
-            self.agent = Agent::open(&self.driver, self.spec.clone());
-        }
-    }
-
-    /// Hands the prompt at the head to the agent that is there.
-    fn send_prompt(&mut self) {
-        let Stage::Opening(waiting) = std::mem::replace(&mut self.stage, Stage::Idle) else {
-            return;
-        };
-        let Some(agent) = self.agent.live() else {
-            self.stage = Stage::Opening(waiting);
-            return;
-        };
-        match agent.prompt(&waiting.prompt) {
-            Ok(()) => {
-                let turn = Turn::start(waiting.turn, self.limits, self.policy.clone(), Instant::now());
-                self.stage = Stage::Running(Box::new(turn));
-                self.act(vec![Action::Log { event: Event::Started, frame: None }]);
-            }
-            Err(failure) => {
-                let ended = self.end_unstarted(waiting.turn, Outcome::Interrupted(failure));
-                report(ended, "the end of a turn");
-            }
-        }
     }
 
     fn on_beside(&mut self, done: Result<Beside, tokio::task::JoinError>) {
@@ -224,83 +208,6 @@ impl Actor {
         }
         self.keep_record();
         report(self.journal.append(drafts).map(|_| ()), "a change of the session");
-    }
-
-    fn with_turn(&mut self, step: impl FnOnce(&mut Turn, Instant, &mut Vec<Action>)) {
-        let Stage::Running(turn) = &mut self.stage else { return };
-        let mut actions = Vec::new();
-        step(turn, Instant::now(), &mut actions);
-        self.act(actions);
-    }
-
-    /// Carries out what was decided: the log first, then the agent.
-    fn act(&mut self, actions: Vec<Action>) {
-        let turn = match &self.stage {
-            Stage::Running(turn) => Some(turn.id()),
-            Stage::Idle | Stage::Opening(_) => None,
-        };
-        let mut drafts = Vec::with_capacity(actions.len());
-        let mut orders = Vec::new();
-        for action in actions {
-            match action {
-                Action::Log { event, frame } => drafts.push(Draft { turn, event, frame }),
-                order => orders.push(order),
-            }
-        }
-        self.write(drafts);
-        for order in orders {
-            self.order(order);
-        }
-        if matches!(&self.stage, Stage::Running(turn) if turn.is_ended()) {
-            self.stage = Stage::Idle;
-            self.idle_since = Instant::now();
-            self.record.updated = Timestamp::now();
-            self.keep_record();
-            self.start_next();
-        }
-    }
-
-    fn order(&mut self, order: Action) {
-        let Some(agent) = self.agent.live() else { return };
-        let sent = match order {
-            Action::CancelAgent => agent.cancel(),
-            Action::AnswerAgent { ask, answer } => agent.answer(ask, answer),
-            Action::GiveUpAgent => {
-                self.lost = Some("the agent did not obey a cancel and was ended".into());
-                self.part_with_agent(Parting::Kill);
-                Ok(())
-            }
-            Action::Log { .. } => Ok(()),
-        };
-        // A command that cannot reach the agent means that the agent is going: its loss comes as a signal.
-        if let Err(failure) = sent {
-            tracing::warn!(session = %self.record.id, %failure, "the agent could not be told");
-        }
-    }
-
-    /// Writes what a turn brought. A turn that cannot be written is over.
-    fn write(&mut self, drafts: Vec<Draft>) {
-        let Err(error) = self.journal.append(drafts) else { return };
-        let failure = error.into_failure();
-        tracing::error!(session = %self.record.id, %failure, "the session's log cannot be written");
-        let Stage::Running(turn) = &mut self.stage else { return };
-        let (id, mut actions) = (turn.id(), Vec::new());
-        turn.abort(failure, Instant::now(), &mut actions);
-        for action in actions {
-            match action {
-                Action::Log { event, frame } => {
-                    let owed = self.journal.append(vec![Draft { turn: Some(id), event, frame }]);
-                    report(owed.map(|_| ()), "the end of a turn");
-                }
-                order => self.order(order),
-            }
-        }
-    }
-
-    /// Ends a turn whose prompt never went out.
-    fn end_unstarted(&mut self, turn: TurnId, outcome: Outcome) -> Result<(), Error> {
-        let end = Draft { turn: Some(turn), event: Event::Ended(outcome), frame: None };
-        self.journal.append(vec![end]).map(|_| ())
     }
 
     /// Stores the record. One write at a time, so that an older one never overtakes a newer one.
@@ -348,8 +255,16 @@ impl Actor {
         self.with_turn(|turn, now, actions| turn.abort(failure, now, actions));
         self.part_with_agent(Parting::Release);
         report(self.journal.sync().await.map_err(Error::Store), "the session's log");
-        while let Some(done) = self.beside.join_next().await {
-            self.on_beside(done);
+        for reply in std::mem::take(&mut self.closing) {
+            answer(reply, Ok(()));
+        }
+        let rest = async {
+            while let Some(done) = self.beside.join_next().await {
+                self.on_beside(done);
+            }
+        };
+        if tokio::time::timeout(LONGEST_PARTING, rest).await.is_err() {
+            tracing::warn!("a session left its agent before it had answered everything");
         }
     }
 }

@@ -1,22 +1,23 @@
 //! Every live session by its id, and the way back to those that are only on disk.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
 use super::actor::{Actor, Parts};
 use super::handle::SessionHandle;
 use super::journal::Journal;
+use super::unfinished::unfinished_turns;
 use crate::driver::{Driver, Resume, SessionSpec, SlashCommands, ToolServer};
 use crate::error::Error;
 use crate::limit::Limits;
 use crate::log::{Draft, LogEntry, SessionLog};
 use crate::model::{AgentName, Event, Failure, FailureKind, Outcome, Principal, Seq, SessionId, Timestamp, TurnId};
-use crate::store::{LogWriter, SessionRecord, Store, StoreError};
+use crate::store::{LogWriter, Reopened, SessionRecord, Store, StoreError};
 use crate::turn::PermissionPolicy;
 
 /// An agent that sessions can be opened with.
@@ -60,15 +61,45 @@ pub struct Sessions {
 
 #[derive(Default)]
 struct Inner {
-    live: HashMap<SessionId, Live>,
+    places: HashMap<SessionId, Place>,
     /// The actors. Waited for at shutdown.
     tasks: JoinSet<()>,
     closed: bool,
 }
 
+/// Where a session is, or is being brought to. A log has one writer, so there is one place for each session.
+struct Place {
+    /// Absent while the session is read from disk.
+    live: Option<Live>,
+    tenant: Tenancy,
+}
+
+#[derive(Clone)]
 struct Live {
     handle: SessionHandle,
     principal: Principal,
+}
+
+/// Held by whoever has the place: first by the reader from disk, then by the actor's task. Dropping it frees the place.
+type Lease = watch::Sender<()>;
+type Tenancy = watch::Receiver<()>;
+
+impl Place {
+    fn is_free(&self) -> bool {
+        self.tenant.has_changed().is_err()
+    }
+
+    fn open(&self) -> Option<&Live> {
+        self.live.as_ref().filter(|live| !live.handle.is_closed())
+    }
+}
+
+/// What somebody finds who wants a session that is not live.
+enum Found {
+    Live(Live),
+    /// Somebody has the place: the session is on its way in, or out.
+    Taken(Tenancy),
+    Free(Lease),
 }
 
 /// Commands that may wait for an actor; a sender beyond that waits for room.
@@ -114,14 +145,15 @@ impl Sessions {
             tool_servers: new.tool_servers,
             slash: new.slash,
         };
-        self.start(record, spec, writer, Past::none(), setup)
+        let (lease, _) = watch::channel(());
+        self.start(record, spec, writer, Past::none(), setup, lease)
     }
 
     /// The session with this id, brought back from disk if it must be. To anyone but its owner it does not exist.
     pub async fn get(&self, id: SessionId, viewer: &Viewer) -> Result<SessionHandle, Error> {
         let unknown = || Error::UnknownSession(id.to_string());
-        if let Some((handle, principal)) = self.find(id) {
-            return if viewer.may_see(&principal) { Ok(handle) } else { Err(unknown()) };
+        if let Some(live) = self.find(id) {
+            return if viewer.may_see(&live.principal) { Ok(live.handle) } else { Err(unknown()) };
         }
         let record = self.store.record(id).await.map_err(|error| match error {
             StoreError::Unknown(_) => unknown(),
@@ -130,7 +162,15 @@ impl Sessions {
         if !viewer.may_see(&record.principal) {
             return Err(unknown());
         }
-        self.reopen(record).await
+        self.check_room()?;
+        loop {
+            match self.enter(id) {
+                Found::Live(live) => return Ok(live.handle),
+                // It came in or went out: either way it is worth another look.
+                Found::Taken(mut tenancy) => drop(tenancy.changed().await),
+                Found::Free(lease) => return self.reopen(record, lease).await,
+            }
+        }
     }
 
     /// What is known of the sessions that `viewer` may see; the newest change first.
@@ -143,7 +183,7 @@ impl Sessions {
     }
 
     pub fn live(&self) -> Vec<SessionHandle> {
-        self.lock().live.values().map(|live| live.handle.clone()).collect()
+        self.lock().places.values().filter_map(Place::open).map(|live| live.handle.clone()).collect()
     }
 
     /// Ends every turn, every session and every agent, and resolves when all of them are gone.
@@ -151,12 +191,14 @@ impl Sessions {
         let (handles, mut tasks) = {
             let mut inner = self.lock();
             inner.closed = true;
-            let handles: Vec<_> = inner.live.drain().map(|(_, live)| live.handle).collect();
+            let handles: Vec<_> = inner.places.drain().filter_map(|(_, place)| place.live).collect();
             (handles, std::mem::take(&mut inner.tasks))
         };
-        for handle in handles {
-            if let Err(error) = handle.close().await {
-                tracing::warn!(session = %handle.id(), %error, "a session did not close");
+        let mut closing: JoinSet<_> =
+            handles.into_iter().map(|live| async move { (live.handle.id(), live.handle.close().await) }).collect();
+        while let Some(closed) = closing.join_next().await {
+            if let Ok((session, Err(error))) = closed {
+                tracing::warn!(%session, %error, "a session did not close");
             }
         }
         while let Some(ended) = tasks.join_next().await {
@@ -169,10 +211,10 @@ impl Sessions {
         }
     }
 
-    async fn reopen(&self, record: SessionRecord) -> Result<SessionHandle, Error> {
+    async fn reopen(&self, record: SessionRecord, lease: Lease) -> Result<SessionHandle, Error> {
         let setup = self.setup(&record.agent)?.clone();
-        self.check_room()?;
         let reopened = self.store.reopen(record.id, setup.limits.ring_entries).await?;
+        let unfinished = unfinished_turns(self.store.as_ref(), &reopened).await?;
         let record = reopened.record;
         let spec = SessionSpec {
             principal: record.principal.clone(),
@@ -186,9 +228,9 @@ impl Sessions {
             tool_servers: Vec::new(),
             slash: SlashCommands::AsText,
         };
-        let lost = record.agent_session.is_some().then(|| "the gateway was restarted".to_owned());
-        let past = Past { last: reopened.last, last_turn: reopened.last_turn, tail: reopened.tail, lost };
-        self.start(record, spec, reopened.writer, past, setup)
+        let lost = record.agent_session.is_some().then(|| "the session was brought back from disk".to_owned());
+        let Reopened { last, last_turn, tail, writer, .. } = reopened;
+        self.start(record, spec, writer, Past { last, last_turn, tail, unfinished, lost }, setup, lease)
     }
 
     fn start(
@@ -198,21 +240,19 @@ impl Sessions {
         writer: Box<dyn LogWriter>,
         past: Past,
         setup: AgentSetup,
+        lease: Lease,
     ) -> Result<SessionHandle, Error> {
         let mut inner = self.lock();
         if inner.closed {
             return Err(Error::Closed);
         }
-        // Two clients may have asked for the same session at once: the first one's actor owns it.
-        if let Some(live) = inner.live.get(&record.id).filter(|live| !live.handle.is_closed()) {
-            return Ok(live.handle.clone());
-        }
-        let unfinished = unfinished_turns(&past);
         let mut journal = Journal::new(SessionLog::new(writer, past.last, past.tail, setup.limits));
-        journal.append(unfinished)?;
+        journal.append(past.unfinished.into_iter().map(interrupted).collect())?;
         let (mailbox, commands) = mpsc::channel(MAILBOX);
         let handle = SessionHandle::new(record.id, mailbox);
-        inner.live.insert(record.id, Live { handle: handle.clone(), principal: record.principal.clone() });
+        let live = Live { handle: handle.clone(), principal: record.principal.clone() };
+        lease.send_replace(());
+        inner.places.insert(record.id, Place { live: Some(live), tenant: lease.subscribe() });
         let actor = Actor::new(Parts {
             record,
             spec,
@@ -224,7 +264,10 @@ impl Sessions {
             policy: setup.policy,
             lost: past.lost,
         });
-        inner.tasks.spawn(actor.run(commands));
+        inner.tasks.spawn(async move {
+            actor.run(commands).await;
+            drop(lease);
+        });
         Ok(handle)
     }
 
@@ -234,17 +277,31 @@ impl Sessions {
         })
     }
 
-    fn find(&self, id: SessionId) -> Option<(SessionHandle, Principal)> {
-        let inner = self.lock();
-        let live = inner.live.get(&id).filter(|live| !live.handle.is_closed())?;
-        Some((live.handle.clone(), live.principal.clone()))
+    fn find(&self, id: SessionId) -> Option<Live> {
+        self.lock().places.get(&id).and_then(Place::open).cloned()
+    }
+
+    /// Takes the session's place, if nobody has it.
+    fn enter(&self, id: SessionId) -> Found {
+        let mut inner = self.lock();
+        match inner.places.get(&id) {
+            Some(place) if !place.is_free() => match place.open() {
+                Some(live) => Found::Live(live.clone()),
+                None => Found::Taken(place.tenant.clone()),
+            },
+            Some(_) | None => {
+                let (lease, tenant) = watch::channel(());
+                inner.places.insert(id, Place { live: None, tenant });
+                Found::Free(lease)
+            }
+        }
     }
 
     fn check_room(&self) -> Result<(), Error> {
         let mut inner = self.lock();
         while inner.tasks.try_join_next().is_some() {}
-        inner.live.retain(|_, live| !live.handle.is_closed());
-        if inner.live.len() < self.config.live {
+        inner.places.retain(|_, place| !place.is_free());
+        if inner.places.len() < self.config.live {
             return Ok(());
         }
         Err(Error::Busy { what: "the gateway's table of sessions", retry_after: Duration::from_secs(10) })
@@ -278,29 +335,18 @@ struct Past {
     last: Seq,
     last_turn: Option<TurnId>,
     tail: Vec<LogEntry>,
+    unfinished: Vec<TurnId>,
     lost: Option<String>,
 }
 
 impl Past {
     fn none() -> Self {
-        Self { last: Seq::START, last_turn: None, tail: Vec::new(), lost: None }
+        Self { last: Seq::START, last_turn: None, tail: Vec::new(), unfinished: Vec::new(), lost: None }
     }
 }
 
-/// The ends of turns that were running when the process ended. Every turn has exactly one.
-fn unfinished_turns(past: &Past) -> Vec<Draft> {
-    let Some(last_turn) = past.last_turn else { return Vec::new() };
-    let first = past.tail.iter().find_map(|entry| entry.turn).unwrap_or(last_turn);
-    let ended: BTreeSet<TurnId> = past
-        .tail
-        .iter()
-        .filter(|entry| matches!(entry.event, Event::Ended(_)))
-        .filter_map(|entry| entry.turn)
-        .collect();
+/// The end of a turn that ran when the process ended.
+fn interrupted(turn: TurnId) -> Draft {
     let failure = Failure::new(FailureKind::ShuttingDown, "the gateway stopped while the turn ran; what came is kept");
-    (first.0..=last_turn.0)
-        .map(TurnId)
-        .filter(|turn| !ended.contains(turn))
-        .map(|turn| Draft { turn: Some(turn), event: Event::Ended(Outcome::Interrupted(failure.clone())), frame: None })
-        .collect()
+    Draft { turn: Some(turn), event: Event::Ended(Outcome::Interrupted(failure)), frame: None }
 }

@@ -17,6 +17,8 @@ pub struct Fold {
 impl Fold {
     pub fn push(&mut self, event: &Event) {
         match event {
+            // An empty piece is no stretch of its own, and parts none.
+            Event::Text(text) | Event::Thought(text) if text.is_empty() => {}
             Event::Text(text) => self.append_text(text),
             Event::Thought(text) => self.append_thought(text),
             Event::Content(content) => self.items.push(Item::Content(content.clone())),

@@ -128,7 +128,9 @@ impl Turn {
                 let outcome = match &self.state {
                     // Some agents answer a cancelled prompt with an error.
                     State::Cancelling { why, .. } => why.outcome(),
-                    _ => Outcome::Interrupted(failure),
+                    // It has said how it ended; a second answer changes nothing.
+                    State::Draining { .. } => return,
+                    State::Running | State::Ended => Outcome::Interrupted(failure),
                 };
                 self.end(outcome, now, actions);
             }
@@ -204,6 +206,10 @@ impl Turn {
         self.received += frame.as_ref().map_or(0, |frame| frame.bytes.len() as u64);
         if self.received > self.limits.turn_bytes {
             self.too_much(now, actions);
+            if let Event::Asked(ask) = event {
+                // Not kept, but an agent that waits for an answer could not obey the cancel.
+                actions.push(Action::AnswerAgent { ask: ask.id, answer: Answer::Cancelled });
+            }
             return;
         }
         if let State::Draining { until, .. } = &mut self.state {

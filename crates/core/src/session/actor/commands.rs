@@ -15,6 +15,10 @@ use crate::turn::Turn;
 
 impl Actor {
     pub(super) fn on_command(&mut self, command: Command) -> Next {
+        // Looking at a session is not using it.
+        if !matches!(command, Command::Describe { .. }) {
+            self.idle_since = Instant::now();
+        }
         match command {
             Command::Prompt { prompt, by, reply } => answer(reply, self.on_prompt(prompt, by)),
             Command::Cancel { turn, reply } => answer(reply, self.on_cancel(turn)),
@@ -36,7 +40,7 @@ impl Actor {
                 answer(reply, result.map(|_| ()));
             }
             Command::Close { reply } => {
-                answer(reply, Ok(()));
+                self.closing.push(reply);
                 return Next::Stop;
             }
         }
@@ -44,12 +48,14 @@ impl Actor {
     }
 
     fn on_prompt(&mut self, prompt: Prompt, by: ClientId) -> Result<Accepted, Error> {
-        self.queue.check()?;
+        let busy = !matches!(self.stage, Stage::Idle);
+        if busy {
+            self.queue.check()?;
+        }
         let turn = TurnId(self.last_turn.0 + 1);
         let event = Event::Prompted { prompt: prompt.clone(), by };
         let seq = self.journal.append(vec![Draft { turn: Some(turn), event, frame: None }])?;
         self.last_turn = turn;
-        let busy = !matches!(self.stage, Stage::Idle);
         let ahead = self.queue.len() + usize::from(busy);
         if self.record.title.is_none() {
             self.record.title = title_of(&prompt);
@@ -75,7 +81,7 @@ impl Actor {
             Stage::Running(running) if turn.is_none_or(|turn| turn == running.id()) => {
                 self.with_turn(Turn::on_cancel);
             }
-            Stage::Idle | Stage::Opening(_) | Stage::Running(_) => {}
+            Stage::Idle | Stage::Opening(_) | Stage::Running(_) | Stage::Settling { .. } => {}
         }
         Ok(())
     }
@@ -84,7 +90,7 @@ impl Actor {
         let Stage::Running(turn) = &mut self.stage else { return Err(Error::NotAsked) };
         let mut actions = Vec::new();
         turn.on_answer(ask, given, by, Instant::now(), &mut actions)?;
-        self.act(actions);
+        self.act_and_store(actions)?;
         Ok(self.journal.sync())
     }
 
@@ -110,7 +116,7 @@ impl Actor {
     fn describe(&mut self) -> Result<Description, Error> {
         self.journal.check()?;
         let (turn, open_asks) = match &self.stage {
-            Stage::Idle => (TurnState::Idle, Vec::new()),
+            Stage::Idle | Stage::Settling { .. } => (TurnState::Idle, Vec::new()),
             Stage::Opening(waiting) => (TurnState::Opening(waiting.turn), Vec::new()),
             Stage::Running(turn) => (TurnState::Running(turn.id()), turn.open_asks().cloned().collect()),
         };

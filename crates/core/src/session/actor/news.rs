@@ -38,7 +38,9 @@ impl Actor {
         for reply in self.waking.drain(..) {
             answer(reply, Ok(self.facts.clone()));
         }
-        self.send_prompt();
+        if let Err(unsent) = self.send_prompt() {
+            self.end_unsent(unsent);
+        }
         self.start_next();
     }
 
@@ -65,12 +67,13 @@ impl Actor {
             }
             if let Signal::Lost(failure) = &signal {
                 self.agent = Agent::Absent;
-                self.lost = Some(failure.message.clone());
+                self.agent_lost(failure.message.clone());
             }
             match &mut self.stage {
                 Stage::Running(turn) if !turn.is_ended() => {
                     turn.on_agent(signal, now, &mut actions);
                 }
+                Stage::Settling { .. } => self.settle(signal, &mut actions),
                 // Between turns only what the session itself tells is of interest.
                 Stage::Idle | Stage::Opening(_) | Stage::Running(_) => {
                     if let Signal::Update(update) = signal {
@@ -80,6 +83,18 @@ impl Actor {
             }
         }
         self.act(actions);
+        self.start_next();
+    }
+
+    /// What the agent still does of a turn that is over for us is nobody's; only its end counts.
+    fn settle(&mut self, signal: Signal, actions: &mut Vec<Action>) {
+        match signal {
+            Signal::Update(Update { event: Event::Asked(ask), .. }) => {
+                actions.push(Action::AnswerAgent { ask: ask.id, answer: Answer::Cancelled });
+            }
+            Signal::Update(_) => {}
+            Signal::Done { .. } | Signal::Failed(_) | Signal::Lost(_) => self.stage = Stage::Idle,
+        }
     }
 
     /// Keeps the session's facts as the agent changes them.
@@ -103,6 +118,8 @@ impl Actor {
 fn between_turns(update: Update, actions: &mut Vec<Action>) {
     let ask = match &update.event {
         Event::Asked(ask) => Some(ask.id),
+        // A question taken back: every one was answered at the latest when its turn ended.
+        Event::Answered { .. } => return,
         _ => None,
     };
     actions.push(Action::Log { event: update.event, frame: update.frame });

@@ -1,0 +1,187 @@
+//! From a prompt that waits to a turn that has ended: what the turn decides is carried out here.
+
+use tokio::time::Instant;
+
+use super::{Actor, Stage, report};
+use crate::driver::{Parting, Resume};
+use crate::error::Error;
+use crate::log::Draft;
+use crate::model::{Answer, Event, Failure, FailureKind, Outcome, Timestamp, TurnId};
+use crate::session::agent::Agent;
+use crate::session::queue::Waiting;
+use crate::turn::{Action, Turn};
+
+/// A prompt that the agent did not take.
+pub(super) struct Unsent {
+    waiting: Waiting,
+    failure: Failure,
+}
+
+impl Actor {
+    /// Begins the next waiting turn, if the session is free.
+    pub(super) fn start_next(&mut self) {
+        while matches!(self.stage, Stage::Idle) {
+            let Some(waiting) = self.queue.pop() else { return };
+            // An agent shall not work for a log that cannot take it.
+            if let Err(error) = self.journal.check() {
+                self.end_unsent(Unsent { waiting, failure: error.into_failure() });
+                continue;
+            }
+            self.stage = Stage::Opening(waiting);
+            if self.agent.live().is_none() {
+                return self.open_agent();
+            }
+            match self.send_prompt() {
+                // It died since its last turn, and the news of it are still on the way: another one takes the prompt.
+                Err(Unsent { waiting, failure }) if failure.kind == FailureKind::Crashed => {
+                    self.agent = Agent::Absent;
+                    self.agent_lost(failure.message);
+                    self.stage = Stage::Opening(waiting);
+                    return self.open_agent();
+                }
+                Err(unsent) => self.end_unsent(unsent),
+                Ok(()) => {}
+            }
+        }
+    }
+
+    pub(super) fn open_agent(&mut self) {
+        if self.agent.is_absent() {
+            self.agent = Agent::open(&self.driver, self.spec.clone());
+        }
+    }
+
+    /// Hands the prompt at the head, if there is one, to the agent that is there.
+    pub(super) fn send_prompt(&mut self) -> Result<(), Unsent> {
+        let Some(agent) = self.agent.live() else { return Ok(()) };
+        match std::mem::replace(&mut self.stage, Stage::Idle) {
+            Stage::Opening(waiting) => {
+                if let Err(failure) = agent.prompt(&waiting.prompt) {
+                    return Err(Unsent { waiting, failure });
+                }
+                let turn = Turn::start(waiting.turn, self.limits, self.policy.clone(), Instant::now());
+                self.stage = Stage::Running(Box::new(turn));
+                self.act(vec![Action::Log { event: Event::Started, frame: None }]);
+            }
+            other => self.stage = other,
+        }
+        Ok(())
+    }
+
+    pub(super) fn end_unsent(&mut self, unsent: Unsent) {
+        let ended = self.end_unstarted(unsent.waiting.turn, Outcome::Interrupted(unsent.failure));
+        report(ended, "the end of a turn");
+    }
+
+    /// The agent is gone. The next one may still find the session in its own files.
+    pub(super) fn agent_lost(&mut self, reason: String) {
+        self.lost = Some(reason);
+        let last = self.record.agent_session.clone();
+        self.spec.resume = last.map(|agent_session| Resume { agent_session, last_used: Timestamp::now() });
+    }
+
+    pub(super) fn with_turn(&mut self, step: impl FnOnce(&mut Turn, Instant, &mut Vec<Action>)) {
+        let Stage::Running(turn) = &mut self.stage else { return };
+        let mut actions = Vec::new();
+        step(turn, Instant::now(), &mut actions);
+        self.act(actions);
+    }
+
+    pub(super) fn act(&mut self, actions: Vec<Action>) {
+        if let Err(error) = self.act_and_store(actions) {
+            tracing::error!(session = %self.record.id, %error, "the session's log cannot be written");
+        }
+    }
+
+    /// Carries out what was decided: the log first, then the agent. On an error nothing was stored, nothing was
+    /// allowed to the agent, and the turn is over.
+    pub(super) fn act_and_store(&mut self, actions: Vec<Action>) -> Result<(), Error> {
+        let (mut turn, agent_ended) = match &self.stage {
+            Stage::Running(turn) => (Some(turn.id()), turn.is_ended()),
+            Stage::Idle | Stage::Opening(_) | Stage::Settling { .. } => (None, true),
+        };
+        let mut drafts = Vec::with_capacity(actions.len());
+        let mut orders = Vec::new();
+        for action in actions {
+            match action {
+                Action::Log { event, frame } => {
+                    let ends = matches!(event, Event::Ended(_));
+                    drafts.push(Draft { turn, event, frame });
+                    if ends {
+                        // What came in one breath with the end is no part of the turn.
+                        turn = None;
+                    }
+                }
+                order => orders.push(order),
+            }
+        }
+        let stored = self.write(drafts);
+        for order in orders {
+            self.order(match order {
+                // A decision that is not in the log was not taken.
+                Action::AnswerAgent { ask, .. } if stored.is_err() => {
+                    Action::AnswerAgent { ask, answer: Answer::Cancelled }
+                }
+                order => order,
+            });
+        }
+        if matches!(&self.stage, Stage::Running(turn) if turn.is_ended()) {
+            self.after_turn(agent_ended);
+        }
+        stored
+    }
+
+    fn after_turn(&mut self, agent_ended: bool) {
+        self.stage = if agent_ended || self.agent.live().is_none() {
+            Stage::Idle
+        } else {
+            Stage::Settling { until: Instant::now() + self.limits.cancel_grace }
+        };
+        self.idle_since = Instant::now();
+        self.record.updated = Timestamp::now();
+        self.keep_record();
+        self.start_next();
+    }
+
+    pub(super) fn order(&mut self, order: Action) {
+        let Some(agent) = self.agent.live() else { return };
+        let sent = match order {
+            Action::CancelAgent => agent.cancel(),
+            Action::AnswerAgent { ask, answer } => agent.answer(ask, answer),
+            Action::GiveUpAgent => {
+                self.agent_lost("the agent did not obey a cancel and was ended".into());
+                self.part_with_agent(Parting::Kill);
+                Ok(())
+            }
+            Action::Log { .. } => Ok(()),
+        };
+        // A command that cannot reach the agent means that the agent is going: its loss comes as a signal.
+        if let Err(failure) = sent {
+            tracing::warn!(session = %self.record.id, %failure, "the agent could not be told");
+        }
+    }
+
+    /// Writes what a turn brought. A turn that cannot be written is over.
+    fn write(&mut self, drafts: Vec<Draft>) -> Result<(), Error> {
+        let Err(error) = self.journal.append(drafts) else { return Ok(()) };
+        let Stage::Running(turn) = &mut self.stage else { return Err(error) };
+        let (id, mut actions) = (turn.id(), Vec::new());
+        turn.abort(error.clone().into_failure(), Instant::now(), &mut actions);
+        for action in actions {
+            match action {
+                Action::Log { event, frame } => {
+                    let owed = self.journal.append(vec![Draft { turn: Some(id), event, frame }]);
+                    report(owed.map(|_| ()), "the end of a turn");
+                }
+                order => self.order(order),
+            }
+        }
+        Err(error)
+    }
+
+    /// Ends a turn whose prompt never went out.
+    pub(super) fn end_unstarted(&mut self, turn: TurnId, outcome: Outcome) -> Result<(), Error> {
+        let end = Draft { turn: Some(turn), event: Event::Ended(outcome), frame: None };
+        self.journal.append(vec![end]).map(|_| ())
+    }
+}
