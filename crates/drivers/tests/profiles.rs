@@ -274,6 +274,30 @@ fn a_model_is_one_argument_and_a_strange_name_is_refused() {
 }
 
 #[test]
+fn each_agent_is_as_lean_in_chat_as_it_can_be_made() {
+    let chat = |name: &str| {
+        Start::with(&[("OPENAI_API_KEY", "k"), ("ANTHROPIC_API_KEY", "k")]).launch(&builtin(name)).unwrap()
+    };
+    assert_eq!(chat("claude").session_meta["disableBuiltInTools"], true);
+    let opencode: serde_json::Value =
+        serde_json::from_str(&chat("opencode").environment["OPENCODE_CONFIG_CONTENT"]).unwrap();
+    assert_eq!(opencode["tools"], serde_json::json!({"*": false, "host-tools_*": true}));
+    let qwen = chat("qwen");
+    assert!(qwen.args.iter().any(|arg| arg.starts_with("--exclude-tools=agent,ask_user_question,")), "{:?}", qwen.args);
+    assert_eq!(chat("codex").environment["INITIAL_AGENT_MODE"], "read-only");
+    assert_eq!(chat("goose").environment["GOOSE_MODE"], "chat");
+    let start = Start { execution: Execution::Agent, ..Start::with(&[("ANTHROPIC_API_KEY", "k")]) };
+    assert!(start.launch(&builtin("claude")).unwrap().session_meta.is_empty());
+}
+
+#[test]
+fn a_model_that_goes_over_the_protocol_may_have_any_name() {
+    let launch = Start { model: Some("gpt-6.1-sol[low]"), ..Start::with(&[]) }.launch(&builtin("codex")).unwrap();
+    assert_eq!(launch.model.as_deref(), Some("gpt-6.1-sol[low]"));
+    assert!(launch.args.is_empty());
+}
+
+#[test]
 fn the_sandbox_of_the_agent_is_a_flag_or_a_sentence() {
     let with_sandbox = || Start { sandbox: Sandbox::OfTheAgent, ..Start::with(&[]) };
     assert!(with_sandbox().launch(&builtin("gemini")).unwrap().args.contains(&"--sandbox".to_owned()));

@@ -113,7 +113,9 @@ impl Profile {
             self.command.older.clear();
         }
         if let Some(model) = &config.model {
-            check_model(model)?;
+            if self.model.flag.is_some() {
+                check_model(model)?;
+            }
             self.model.default = Some(model.clone());
         }
         for name in &config.env {

@@ -95,6 +95,8 @@ pub struct Launch {
     pub mode_id: Option<String>,
     /// The model that the process was started with.
     pub model: Option<String>,
+    /// `_meta` for each `session/new`; often empty.
+    pub session_meta: serde_json::Map<String, serde_json::Value>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -132,6 +134,7 @@ impl Profile {
             cwd: input.workspace.to_owned(),
             mode_id: self.mode_id(input.approval, input.trust)?.map(str::to_owned),
             model: model.map(str::to_owned),
+            session_meta: serde_json::Map::new(),
         };
         launch.add_model(self, model)?;
         for layer in self.layers(input)? {
@@ -201,15 +204,15 @@ struct ToolChoice {
 
 impl Launch {
     fn add_model(&mut self, profile: &Profile, model: Option<&str>) -> Result<(), ProfileError> {
-        let Some(model) = model else { return Ok(()) };
-        check_model(model)?;
-        if let Some(flag) = &profile.model.flag {
+        if let (Some(flag), Some(model)) = (&profile.model.flag, model) {
+            check_model(model)?;
             self.args.push(format!("{flag}={model}"));
         }
         Ok(())
     }
 
     fn add(&mut self, layer: &Layer, values: &Values<'_>) -> Result<(), ProfileError> {
+        self.session_meta.extend(layer.session_meta.clone());
         for name in &layer.unset {
             self.environment.remove(name);
         }

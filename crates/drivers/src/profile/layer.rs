@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
+use serde_json::{Map, Value};
 
 use super::{ProfileError, template};
 
@@ -14,6 +15,8 @@ pub struct Layer {
     /// Variables of the layers before that are not passed on here.
     pub unset: Vec<String>,
     pub file: Vec<FileTemplate>,
+    /// `_meta` of `session/new`, for what an agent lets a client choose per session.
+    pub session_meta: Map<String, Value>,
 }
 
 /// A file written before the start, for the owner only. Each part of its content comes with the circumstance it is for.

@@ -80,8 +80,8 @@ impl Values<'_> {
             "login" => self.login.unwrap_or_default(),
             "model" => self.model.unwrap_or_default(),
             "mcp_server" => self.mcp_server,
-            "denied_tools" => return Ok(list(self.denied_tools)),
-            "native_tools" => return Ok(list(self.native_tools)),
+            "denied_tools" => return Ok(list(self.denied_tools, style)),
+            "native_tools" => return Ok(list(self.native_tools, style)),
             _ => return Err(unknown(self.agent, template, name)),
         };
         Ok(match style {
@@ -94,9 +94,12 @@ impl Values<'_> {
     }
 }
 
-/// `["a","b"]`, which JSON and TOML write alike.
-fn list(words: &[String]) -> Cow<'static, str> {
-    Cow::Owned(serde_json::Value::from(words).to_string())
+/// `["a","b"]`, which JSON and TOML write alike; `a,b` in an argument or a variable.
+fn list(words: &[String], style: Style) -> Cow<'static, str> {
+    Cow::Owned(match style {
+        Style::Plain => words.join(","),
+        Style::Quoted => serde_json::Value::from(words).to_string(),
+    })
 }
 
 enum Piece<'a> {
@@ -161,6 +164,7 @@ mod tests {
             (r#"{"a":{"b":"{login}"},"c":{}}"#, Style::Quoted, r#"{"a":{"b":"key"},"c":{}}"#),
             ("t = {denied_tools}", Style::Quoted, r#"t = ["a","b\""]"#),
             ("{native_tools}", Style::Quoted, "[]"),
+            ("--off={denied_tools}", Style::Plain, "--off=a,b\""),
             ("{{private}}", Style::Plain, "{/p}"),
             ("{model}", Style::Plain, ""),
             ("", Style::Plain, ""),
