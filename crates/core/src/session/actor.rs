@@ -253,6 +253,8 @@ impl Actor {
             report(ended, "the end of a turn");
         }
         self.with_turn(|turn, now, actions| turn.abort(failure, now, actions));
+        // The disk may have space again since the last attempt.
+        report(self.journal.check(), "the end of a turn");
         self.part_with_agent(Parting::Release);
         report(self.journal.sync().await.map_err(Error::Store), "the session's log");
         for reply in std::mem::take(&mut self.closing) {

@@ -3,7 +3,7 @@
 
 use crate::error::Error;
 use crate::log::{Attachment, Draft, From, Pace, SessionLog};
-use crate::model::{Event, Seq};
+use crate::model::{Answer, AnsweredBy, AskId, Event, Seq};
 use crate::session::handle::Durable;
 use crate::store::StoreError;
 
@@ -14,7 +14,7 @@ pub(super) struct Journal {
 
 enum State {
     Sound,
-    /// The last write failed. These ends of turns are owed: every turn has one.
+    /// The last write failed. These are owed: every turn has an end, every question an answer.
     Broken {
         error: StoreError,
         owed: Vec<Draft>,
@@ -28,21 +28,21 @@ impl Journal {
 
     /// Writes the drafts as one batch, after what is owed. The number is that of the last entry.
     ///
-    /// When it fails, the ends of turns among the drafts are kept as owed; the rest is dropped, and followers are
-    /// let go, since silence must not look like an idle session.
+    /// When it fails, the ends of turns and questions among the drafts are kept as owed; the rest is dropped, and
+    /// followers are let go, since silence must not look like an idle session.
     pub(super) fn append(&mut self, drafts: Vec<Draft>) -> Result<Seq, Error> {
         if let Err(error) = self.check() {
-            self.owe(drafts);
+            self.owe(&drafts);
             return Err(error);
         }
         if drafts.is_empty() {
             return Ok(self.log.last());
         }
-        let ends = ends_among(&drafts);
+        let owed = owed_of(&drafts);
         match self.log.append(drafts) {
             Ok(_) => Ok(self.log.last()),
             Err(error) => {
-                self.state = State::Broken { error: error.clone(), owed: ends };
+                self.state = State::Broken { error: error.clone(), owed };
                 self.log.dismiss_followers();
                 Err(Error::Store(error))
             }
@@ -93,13 +93,33 @@ impl Journal {
         self.log.sync()
     }
 
-    fn owe(&mut self, drafts: Vec<Draft>) {
+    fn owe(&mut self, drafts: &[Draft]) {
         if let State::Broken { owed, .. } = &mut self.state {
-            owed.extend(drafts.into_iter().filter(|draft| matches!(draft.event, Event::Ended(_))));
+            owed.extend(owed_of(drafts));
         }
     }
 }
 
-fn ends_among(drafts: &[Draft]) -> Vec<Draft> {
-    drafts.iter().filter(|draft| matches!(draft.event, Event::Ended(_))).cloned().collect()
+/// What must not be missing in the log: the ends of turns, and the answers to questions that are in it. A decision
+/// that could not be stored was not taken, so its question counts as cancelled.
+fn owed_of(drafts: &[Draft]) -> Vec<Draft> {
+    let lost = asked_in(drafts);
+    let owed = drafts.iter().filter_map(|draft| match &draft.event {
+        Event::Ended(_) => Some(draft.clone()),
+        Event::Answered { ask, .. } if !lost.contains(ask) => {
+            let event = Event::Answered { ask: *ask, answer: Answer::Cancelled, by: AnsweredBy::Cancel };
+            Some(Draft { turn: draft.turn, event, frame: None })
+        }
+        _ => None,
+    });
+    owed.collect()
+}
+
+/// The questions among the drafts.
+pub(super) fn asked_in(drafts: &[Draft]) -> Vec<AskId> {
+    let asked = drafts.iter().filter_map(|draft| match &draft.event {
+        Event::Asked(ask) => Some(ask.id),
+        _ => None,
+    });
+    asked.collect()
 }

@@ -8,6 +8,7 @@ use crate::error::Error;
 use crate::log::Draft;
 use crate::model::{Answer, Event, Failure, FailureKind, Outcome, Timestamp, TurnId};
 use crate::session::agent::Agent;
+use crate::session::journal::asked_in;
 use crate::session::queue::Waiting;
 use crate::turn::{Action, Turn};
 
@@ -163,12 +164,14 @@ impl Actor {
 
     /// Writes what a turn brought. A turn that cannot be written is over.
     fn write(&mut self, drafts: Vec<Draft>) -> Result<(), Error> {
+        let lost = asked_in(&drafts);
         let Err(error) = self.journal.append(drafts) else { return Ok(()) };
         let Stage::Running(turn) = &mut self.stage else { return Err(error) };
         let (id, mut actions) = (turn.id(), Vec::new());
         turn.abort(error.clone().into_failure(), Instant::now(), &mut actions);
         for action in actions {
             match action {
+                Action::Log { event: Event::Answered { ask, .. }, .. } if lost.contains(&ask) => {}
                 Action::Log { event, frame } => {
                     let owed = self.journal.append(vec![Draft { turn: Some(id), event, frame }]);
                     report(owed.map(|_| ()), "the end of a turn");

@@ -1,0 +1,16 @@
+//! How the core behaves, from the pure turn machine to sessions with scripted agents. No processes, no files, and
+//! time is moved by the tests.
+
+mod support;
+
+mod fold;
+mod log_attach;
+mod log_pace;
+mod r24_session_races;
+mod r24_turn_races;
+mod session_faults;
+mod session_registry;
+mod session_store;
+mod session_turns;
+mod turn_asks;
+mod turn_ends;

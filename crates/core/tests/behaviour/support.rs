@@ -1,0 +1,76 @@
+//! What the tests share: a turn on a bench, scripted agents, a store with fault switches, readers of a log.
+
+pub mod agent;
+pub mod follow;
+pub mod ledger;
+pub mod rig;
+pub mod store;
+pub mod world;
+
+use std::sync::Arc;
+
+use gembridge_core::driver::{AgentStop, Signal, Update};
+use gembridge_core::model::{
+    Answer, Ask, AskBody, AskId, AskOption, Event, Failure, FailureKind, OptionKind, Outcome, Stop, ToolCall,
+    ToolCallId, ToolKind, Usage,
+};
+
+pub fn update(event: Event) -> Signal {
+    Signal::Update(Update::ours(event))
+}
+
+pub fn text(text: &str) -> Signal {
+    update(Event::Text(text.into()))
+}
+
+pub fn done() -> Signal {
+    Signal::Done { stop: AgentStop::Stopped(Stop::EndTurn), usage: None }
+}
+
+pub fn done_cancelled() -> Signal {
+    Signal::Done { stop: AgentStop::Cancelled, usage: None }
+}
+
+pub fn finished() -> Outcome {
+    Outcome::Finished(Stop::EndTurn)
+}
+
+pub fn failure(message: &str) -> Failure {
+    Failure::new(FailureKind::Crashed, message)
+}
+
+/// What kind of failure interrupted the turn, if one did.
+pub fn interrupted_by(outcome: &Outcome) -> Option<FailureKind> {
+    match outcome {
+        Outcome::Interrupted(failure) => Some(failure.kind),
+        Outcome::Finished(_) | Outcome::Cancelled => None,
+    }
+}
+
+/// A permission to run a tool of `kind`. Each option is named after its kind: `AllowOnce`, `RejectAlways`, ….
+pub fn permission(id: u64, kind: ToolKind, options: &[OptionKind]) -> Ask {
+    let mut tool = ToolCall::update(ToolCallId::new(format!("tool-{id}")));
+    tool.kind = Some(kind);
+    let options = options.iter().map(|kind| {
+        let name: Arc<str> = format!("{kind:?}").into();
+        AskOption { id: Arc::clone(&name), name, kind: *kind }
+    });
+    Ask { id: AskId(id), body: AskBody::Permission { tool: Box::new(tool), options: options.collect() } }
+}
+
+/// A permission to run a command, with the usual two options.
+pub fn usual_ask(id: u64) -> Ask {
+    permission(id, ToolKind::Execute, &[OptionKind::AllowOnce, OptionKind::RejectOnce])
+}
+
+pub fn asked(ask: Ask) -> Signal {
+    update(Event::Asked(Box::new(ask)))
+}
+
+pub fn option(id: &str) -> Answer {
+    Answer::Option(id.into())
+}
+
+pub fn usage(input: Option<u64>, output: Option<u64>) -> Usage {
+    Usage { input, output, ..Usage::default() }
+}

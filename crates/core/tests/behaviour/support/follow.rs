@@ -1,0 +1,76 @@
+//! A client that reads a session as a face would: what is stored, what is in memory, what comes.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use gembridge_core::log::{Attachment, From, LogEntry, Pace};
+use gembridge_core::model::{Event, Outcome, Seq, TurnId};
+use gembridge_core::session::SessionHandle;
+use gembridge_core::store::Store;
+use tokio::sync::mpsc;
+
+use super::store::MemoryStore;
+
+pub struct Reader {
+    ready: VecDeque<LogEntry>,
+    follow: mpsc::Receiver<gembridge_core::log::Batch>,
+}
+
+impl Reader {
+    /// Reads the session from its first entry.
+    pub async fn of(handle: &SessionHandle, store: &MemoryStore) -> Self {
+        let attachment = handle.attach(From::After(Seq::START), Pace::Own).await.expect("attaching works");
+        Self::take(attachment, handle, store).await
+    }
+
+    async fn take(attachment: Attachment, handle: &SessionHandle, store: &MemoryStore) -> Self {
+        let mut ready = VecDeque::new();
+        if let Some(older) = attachment.older {
+            ready.extend(store.read(handle.id(), older.after, older.until, usize::MAX).await.expect("reading works"));
+        }
+        ready.extend(attachment.snapshot.iter().flat_map(|batch| batch.iter().cloned()));
+        Self { ready, follow: attachment.follow }
+    }
+
+    /// The next entry; `None` when the session let this reader go.
+    pub async fn next(&mut self) -> Option<LogEntry> {
+        while self.ready.is_empty() {
+            let batch = tokio::time::timeout(Duration::from_hours(100), self.follow.recv()).await;
+            self.ready.extend(batch.expect("something happens in the session")?.iter().cloned());
+        }
+        self.ready.pop_front()
+    }
+
+    /// Reads on to the first event for which `wanted` has a value.
+    pub async fn until<T>(&mut self, mut wanted: impl FnMut(&LogEntry) -> Option<T>) -> T {
+        loop {
+            let entry = self.next().await.expect("the session is there");
+            if let Some(found) = wanted(&entry) {
+                return found;
+            }
+        }
+    }
+
+    /// Reads on to the end of the turn.
+    pub async fn until_ended(&mut self, turn: TurnId) -> Outcome {
+        let ended = |entry: &LogEntry| match &entry.event {
+            Event::Ended(outcome) if entry.turn == Some(turn) => Some(outcome.clone()),
+            _ => None,
+        };
+        self.until(ended).await
+    }
+
+    /// Reads on to the next question.
+    pub async fn until_asked(&mut self) {
+        self.until(|entry| matches!(entry.event, Event::Asked(_)).then_some(())).await;
+    }
+
+    /// Reads on to the next piece of text.
+    pub async fn until_text(&mut self) -> String {
+        let text = |entry: &LogEntry| match &entry.event {
+            Event::Text(text) => Some(text.to_str().into_owned()),
+            _ => None,
+        };
+        self.until(text).await
+    }
+}

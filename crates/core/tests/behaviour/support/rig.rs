@@ -1,0 +1,115 @@
+//! A turn on a bench: time moves only by [`Rig::wait`], which keeps the turn's deadlines as the actor would.
+
+use std::time::Duration;
+
+use gembridge_core::driver::Signal;
+use gembridge_core::error::Error;
+use gembridge_core::limit::Limits;
+use gembridge_core::model::{Answer, AnsweredBy, AskId, ClientId, Event, Failure, Outcome, TurnId};
+use gembridge_core::turn::{Action, PermissionPolicy, Turn};
+use tokio::time::Instant;
+
+pub struct Rig {
+    pub turn: Turn,
+    start: Instant,
+    now: Instant,
+    pub log: Vec<Event>,
+    pub orders: Vec<Order>,
+}
+
+/// What the turn wanted done at the agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Order {
+    Cancel,
+    Answer(AskId, Answer),
+    GiveUp,
+}
+
+impl Rig {
+    pub fn new(limits: Limits) -> Self {
+        Self::with_policy(limits, PermissionPolicy::ask())
+    }
+
+    pub fn with_policy(limits: Limits, policy: PermissionPolicy) -> Self {
+        let start = Instant::now();
+        let turn = Turn::start(TurnId(1), limits, policy, start);
+        Self { turn, start, now: start, log: Vec::new(), orders: Vec::new() }
+    }
+
+    pub fn agent(&mut self, signal: Signal) {
+        self.step(|turn, now, actions| turn.on_agent(signal, now, actions));
+    }
+
+    pub fn cancel(&mut self) {
+        self.step(Turn::on_cancel);
+    }
+
+    pub fn abort(&mut self, failure: Failure) {
+        self.step(|turn, now, actions| turn.abort(failure, now, actions));
+    }
+
+    pub fn answer(&mut self, ask: u64, answer: Answer) -> Result<(), Error> {
+        self.step(|turn, now, actions| turn.on_answer(AskId(ask), answer, ClientId(7), now, actions))
+    }
+
+    /// Lets time pass, stopping at each deadline on the way.
+    pub fn wait(&mut self, duration: Duration) {
+        let end = self.now + duration;
+        let mut stops = 0;
+        while let Some(deadline) = self.turn.deadline().filter(|deadline| *deadline <= end) {
+            self.now = self.now.max(deadline);
+            self.step(Turn::on_deadline);
+            stops += 1;
+            assert!(stops < 10_000, "the turn asks to be called again and again without moving on");
+        }
+        self.now = end;
+    }
+
+    pub fn elapsed(&self) -> Duration {
+        self.now - self.start
+    }
+
+    /// How the turn ended, and that it ended once, at the end of its log.
+    pub fn outcome(&self) -> Option<&Outcome> {
+        let ends = self.log.iter().filter(|event| matches!(event, Event::Ended(_))).count();
+        let outcome = match self.log.last() {
+            Some(Event::Ended(outcome)) => Some(outcome),
+            Some(_) | None => None,
+        };
+        assert_eq!(ends, usize::from(outcome.is_some()), "a turn ends once, and last: {:?}", self.log);
+        assert_eq!(self.turn.is_ended(), outcome.is_some());
+        outcome
+    }
+
+    /// The answers that the agent was given, in order.
+    pub fn answers(&self) -> Vec<(u64, Answer)> {
+        let answers = self.orders.iter().filter_map(|order| match order {
+            Order::Answer(ask, answer) => Some((ask.0, answer.clone())),
+            Order::Cancel | Order::GiveUp => None,
+        });
+        answers.collect()
+    }
+
+    /// Who decided, by the log, in order.
+    pub fn deciders(&self) -> Vec<AnsweredBy> {
+        let deciders = self.log.iter().filter_map(|event| match event {
+            Event::Answered { by, .. } => Some(*by),
+            _ => None,
+        });
+        deciders.collect()
+    }
+
+    fn step<T>(&mut self, step: impl FnOnce(&mut Turn, Instant, &mut Vec<Action>) -> T) -> T {
+        let mut actions = Vec::new();
+        let result = step(&mut self.turn, self.now, &mut actions);
+        for action in actions {
+            match action {
+                Action::Log { event, .. } => self.log.push(event),
+                Action::CancelAgent => self.orders.push(Order::Cancel),
+                Action::AnswerAgent { ask, answer } => self.orders.push(Order::Answer(ask, answer)),
+                Action::GiveUpAgent => self.orders.push(Order::GiveUp),
+            }
+        }
+        result
+    }
+}
