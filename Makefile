@@ -1,0 +1,30 @@
+# Four commands. Each does all of its own set-up on a fresh machine.
+.PHONY: run test check bench
+
+TOOLS := .cache/tools
+export PATH := $(CURDIR)/$(TOOLS)/bin:$(PATH)
+
+# Builds gembridge and starts a chat on whatever agent is there; the built-in demo agent otherwise.
+run:
+	cargo run --release --quiet --package gembridge -- chat
+
+# Installs what the tests need, then runs all of them.
+test:
+	scripts/setup tests
+	cargo build --workspace --all-targets
+	cargo test --workspace
+
+# Format, lints, dependency policy, the rules of the house.
+check:
+	scripts/setup checks
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets -- -D warnings
+	cargo deny --log-level error check bans licenses sources
+	scripts/advisories
+	cargo test --package gembridge-testkit --test house_rules
+
+# The benchmark suite: ours, peers and the limit side by side. `make bench ONLY=firehose` runs one scenario.
+bench:
+	scripts/setup tests
+	cargo build --release --workspace --bins
+	cargo run --release --package gembridge-bench -- $(ONLY)
