@@ -133,7 +133,9 @@ async fn start_as(setup: &AcpSetup, version: Option<Version>) -> Result<Arc<Agen
     let router = Router { agent: setup.profile.name.as_str().into(), quirks: setup.profile.quirks.clone() };
     let connection = Connection::new(child, router);
     match initialize(setup, &connection).await {
-        Ok((facts, abilities)) => Ok(AgentProcess::new(connection, facts, abilities, setup.profile.limits, private)),
+        Ok((facts, abilities)) => {
+            Ok(AgentProcess::new(connection, facts, abilities, setup.profile.limits, launch.session_meta, private))
+        }
         Err(failure) => {
             connection.kill();
             Err(failure)

@@ -163,13 +163,20 @@ async fn new_session(
     spec: &SessionSpec,
 ) -> Result<Half, Failure> {
     let (opening, signals) = opening(setup, cwd)?;
-    let params = json!({ "cwd": cwd, "mcpServers": encode::tool_servers(&spec.tool_servers) });
+    let mut params = json!({ "cwd": cwd, "mcpServers": encode::tool_servers(&spec.tool_servers) });
+    add_meta(&mut params, process);
     let answer = process.connection().open("session/new", &params, opening, within(setup)).await?;
     let opened = read(setup, &answer)?;
     let Some(name) = opened.session_id else {
         return Err(error::protocol(&setup.profile.name, "`session/new` was answered without a session id"));
     };
     Ok(Half { name: name.into(), answer, signals, folder: None })
+}
+
+fn add_meta(params: &mut serde_json::Value, process: &AgentProcess) {
+    if let Some(meta) = process.session_meta() {
+        params["_meta"] = json!(meta);
+    }
 }
 
 /// Logs in with what the environment has. The answer proves nothing: the next `session/new` does.
@@ -214,7 +221,8 @@ async fn load(
     let connection = process.connection();
     connection.table().add(Arc::clone(&name), opening, Phase::Replaying);
     let servers = encode::tool_servers(&spec.tool_servers);
-    let params = json!({ "sessionId": name, "cwd": cwd, "mcpServers": servers });
+    let mut params = json!({ "sessionId": name, "cwd": cwd, "mcpServers": servers });
+    add_meta(&mut params, process);
     let answer = connection.call(method, &params, within(setup)).await;
     if answer.is_err() {
         connection.table().remove(&name);

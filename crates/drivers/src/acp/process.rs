@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use gembridge_core::driver::Signal;
 use gembridge_core::model::{AgentFacts, Principal};
+use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
@@ -18,6 +19,8 @@ pub(super) struct AgentProcess {
     facts: AgentFacts,
     abilities: Abilities,
     limits: Limits,
+    /// What the profile adds to every `session/new`.
+    session_meta: Map<String, Value>,
     tenancy: Mutex<Tenancy>,
     turns: AtomicU64,
     condemned: AtomicBool,
@@ -64,6 +67,7 @@ impl AgentProcess {
         facts: AgentFacts,
         abilities: Abilities,
         limits: Limits,
+        session_meta: Map<String, Value>,
         private: PrivateDir,
     ) -> Arc<Self> {
         Arc::new(Self {
@@ -71,6 +75,7 @@ impl AgentProcess {
             facts,
             abilities,
             limits,
+            session_meta,
             tenancy: Mutex::default(),
             turns: AtomicU64::new(0),
             condemned: AtomicBool::new(false),
@@ -153,6 +158,11 @@ impl AgentProcess {
     /// No new sessions; it ends when it serves nobody any more.
     pub(super) fn condemn(&self) {
         self.condemned.store(true, Ordering::Relaxed);
+    }
+
+    /// `_meta` of a request that opens a session, where the profile has one.
+    pub(super) fn session_meta(&self) -> Option<&Map<String, Value>> {
+        (!self.session_meta.is_empty()).then_some(&self.session_meta)
     }
 
     pub(super) fn limits(&self) -> &Limits {
