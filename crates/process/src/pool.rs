@@ -33,7 +33,7 @@ pub trait Factory: Send + Sync + 'static {
     /// Resolves when a spare has died, so that it is replaced before anyone asks for it.
     fn closed(&self, item: &Self::Item) -> BoxFuture<'static, ()>;
 
-    /// Ends a spare in an orderly way, at shutdown.
+    /// Ends a spare in an orderly way: at shutdown, or because whoever it was made for has left.
     fn retire(&self, item: Self::Item) -> BoxFuture<'_, ()>;
 }
 
@@ -56,7 +56,7 @@ impl Default for PoolConfig {
             spares: 1,
             max_making: 2,
             max_waiting: 64,
-            deadline: Duration::from_secs(60),
+            deadline: Duration::from_mins(1),
             restart: RestartPolicy::default(),
         }
     }
@@ -138,14 +138,10 @@ impl<F: Factory> Pool<F> {
             Ok(Err(_)) => return Err(PoolError::ShutDown),
             Err(_) => return Err(PoolError::Deadline(self.config.deadline)),
         }
-        let answered = match timeout_at(until, &mut answer).await {
-            Ok(answered) => answered.ok(),
-            Err(_) => {
-                // What was sent in the same moment must not be lost.
-                answer.close();
-                let late = answer.try_recv().ok();
-                return late.unwrap_or(Err(PoolError::Deadline(self.config.deadline)));
-            }
+        let Ok(answered) = timeout_at(until, &mut answer).await else {
+            // What was sent in the same moment must not be lost.
+            answer.close();
+            return answer.try_recv().unwrap_or(Err(PoolError::Deadline(self.config.deadline)));
         };
         answered.unwrap_or(Err(PoolError::ShutDown))
     }

@@ -88,15 +88,11 @@ pub(crate) fn tree_memory(root: Pid) -> io::Result<TreeMemory> {
     let pids = descendants(root)?.into_iter().map(|process| process.pid);
     for pid in std::iter::once(root).chain(pids) {
         let pid = pid.as_raw_nonzero();
-        let rollup = fs::read_to_string(format!("/proc/{pid}/smaps_rollup"));
-        let (rss, pss) = match &rollup {
-            Ok(text) => (kilobytes(text, "Rss:"), kilobytes(text, "Pss:")),
+        let read = |file: &str| fs::read_to_string(format!("/proc/{pid}/{file}")).ok();
+        let (rss, pss) = match read("smaps_rollup") {
+            Some(text) => (kilobytes(&text, "Rss:"), kilobytes(&text, "Pss:")),
             // Not ours to look into: the resident size is public.
-            Err(_) => {
-                let rss =
-                    fs::read_to_string(format!("/proc/{pid}/status")).ok().and_then(|text| kilobytes(&text, "VmRSS:"));
-                (rss, rss)
-            }
+            None => (read("status").and_then(|text| kilobytes(&text, "VmRSS:")), None),
         };
         // A process that ended meanwhile holds nothing.
         if let Some(rss) = rss {

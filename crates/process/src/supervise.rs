@@ -26,9 +26,9 @@ impl Default for RestartPolicy {
             first_backoff: Duration::from_millis(100),
             max_backoff: Duration::from_secs(10),
             failures: 5,
-            window: Duration::from_secs(60),
+            window: Duration::from_mins(1),
             open_for: Duration::from_secs(5),
-            max_open_for: Duration::from_secs(60),
+            max_open_for: Duration::from_mins(1),
         }
     }
 }

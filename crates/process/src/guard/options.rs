@@ -46,11 +46,11 @@ impl Options {
             match option.to_str() {
                 Some("--") => break,
                 Some("--grace-ms") => {
-                    let milliseconds = number(args.next(), "--grace-ms", "a number of milliseconds")?;
+                    let milliseconds = number(args.next().as_deref(), "--grace-ms", "a number of milliseconds")?;
                     options.grace = Duration::from_millis(milliseconds);
                 }
                 Some("--launched-by") => {
-                    let pid: i32 = number(args.next(), "--launched-by", "a process id")?;
+                    let pid: i32 = number(args.next().as_deref(), "--launched-by", "a process id")?;
                     let needs = UsageError::BadValue { option: "--launched-by", needs: "a process id" };
                     options.stage = Stage::Launch { guard: Pid::from_raw(pid).ok_or(needs)? };
                 }
@@ -87,11 +87,11 @@ impl Options {
 pub(crate) const DEFAULT_GRACE: Duration = Duration::from_millis(500);
 
 fn number<N: std::str::FromStr>(
-    value: Option<OsString>,
+    value: Option<&OsStr>,
     option: &'static str,
     needs: &'static str,
 ) -> Result<N, UsageError> {
-    let text = value.as_deref().and_then(OsStr::to_str);
+    let text = value.and_then(OsStr::to_str);
     text.and_then(|text| text.parse().ok()).ok_or(UsageError::BadValue { option, needs })
 }
 

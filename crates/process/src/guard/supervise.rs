@@ -38,7 +38,7 @@ pub(super) fn run(options: &Options) -> ExitCode {
             return ExitCode::from(EXIT_NOT_STARTED);
         }
     };
-    guard.let_go_of_the_commands_files();
+    let_go_of_the_commands_files();
     if let Err(error) = guard.watch() {
         eprintln!("guard: {error}");
         // Whatever broke, nothing of the tree may outlive its guard.
@@ -81,6 +81,14 @@ fn close_inherited() -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// The command's pipes are the command's: an owner sees the end of its output when the tree closed it.
+fn let_go_of_the_commands_files() {
+    let replaced = File::options().write(true).open("/dev/null").and_then(|null| Ok(dup2_stdout(null)?));
+    if let Err(error) = replaced.and_then(|()| std::env::set_current_dir("/")) {
+        eprintln!("guard: cannot let go of output and folder: {error}");
+    }
 }
 
 fn tell_owner(report: &Report) {
@@ -157,14 +165,6 @@ impl Guard {
                     Event::GateMoved => self.read_gate()?,
                 }
             }
-        }
-    }
-
-    /// The command's pipes are the command's: an owner sees the end of its output when the tree closed it.
-    fn let_go_of_the_commands_files(&self) {
-        let replaced = File::options().write(true).open("/dev/null").and_then(|null| Ok(dup2_stdout(null)?));
-        if let Err(error) = replaced.and_then(|()| std::env::set_current_dir("/")) {
-            eprintln!("guard: cannot let go of output and folder: {error}");
         }
     }
 

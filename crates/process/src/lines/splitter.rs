@@ -245,9 +245,9 @@ mod tests {
     #[test]
     fn a_large_line_does_not_leave_a_large_buffer_behind() {
         let mut splitter = LineSplitter::new(20_000_000);
+        let read = vec![b'x'; MIN_READ];
         for _ in 0..80 {
-            let room = splitter.room();
-            room.extend_from_slice(&[b'x'; MIN_READ]);
+            splitter.room().extend_from_slice(&read);
         }
         splitter.push(b"\nnext");
         let batch = splitter.take_lines().unwrap().unwrap();

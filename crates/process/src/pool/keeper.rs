@@ -31,6 +31,7 @@ pub(super) struct Keeper<F: Factory> {
     making: JoinSet<Result<F::Item, F::Error>>,
     /// Each resolves to the number of a spare that has died.
     vigils: JoinSet<u64>,
+    retiring: JoinSet<()>,
     made: u64,
     last: Option<Failure<F::Error>>,
     retry_at: Option<Instant>,
@@ -61,6 +62,7 @@ impl<F: Factory> Keeper<F> {
             waiting: VecDeque::new(),
             making: JoinSet::new(),
             vigils: JoinSet::new(),
+            retiring: JoinSet::new(),
             made: 0,
             last: None,
             retry_at: None,
@@ -79,7 +81,8 @@ impl<F: Factory> Keeper<F> {
                     None => return,
                 },
                 Some(made) = self.making.join_next() => self.finish_making(made),
-                Some(died) = self.vigils.join_next() => self.bury(died),
+                Some(died) = self.vigils.join_next() => self.bury(&died),
+                Some(retired) = self.retiring.join_next() => note_retired(&retired),
                 () = sleep_until(self.retry_at.unwrap_or_else(Instant::now)), if self.retry_at.is_some() => {}
             }
         }
@@ -150,6 +153,10 @@ impl<F: Factory> Keeper<F> {
     }
 
     fn keep(&mut self, item: F::Item) {
+        if self.spares.len() >= self.config.spares {
+            // Made for someone who has left.
+            return self.retire(item);
+        }
         self.made += 1;
         let number = self.made;
         let closed = self.factory.closed(&item);
@@ -158,6 +165,11 @@ impl<F: Factory> Keeper<F> {
             number
         });
         self.spares.push_back(Spare { number, item, vigil });
+    }
+
+    fn retire(&mut self, item: F::Item) {
+        let factory = Arc::clone(&self.factory);
+        self.retiring.spawn(async move { factory.retire(item).await });
     }
 
     /// The failure belongs to one of those who wait; the others wait on for the next try.
@@ -169,9 +181,9 @@ impl<F: Factory> Keeper<F> {
         self.note(failure);
     }
 
-    fn bury(&mut self, died: Result<u64, JoinError>) {
+    fn bury(&mut self, died: &Result<u64, JoinError>) {
         // A vigil that was called off belongs to a spare that was taken.
-        let Ok(number) = died else { return };
+        let Ok(number) = *died else { return };
         let before = self.spares.len();
         self.spares.retain(|spare| spare.number != number);
         if self.spares.len() < before {
@@ -213,25 +225,26 @@ impl<F: Factory> Keeper<F> {
         for waiting in self.waiting.drain(..) {
             answer::<F>(waiting, PoolError::ShutDown);
         }
-        let mut retiring = JoinSet::new();
-        let mut retire = |item| {
-            let factory = Arc::clone(&self.factory);
-            retiring.spawn(async move { factory.retire(item).await });
-        };
-        self.spares.drain(..).for_each(|spare| retire(spare.item));
+        for spare in std::mem::take(&mut self.spares) {
+            self.retire(spare.item);
+        }
         while let Some(made) = self.making.join_next().await {
             if let Ok(Ok(item)) = made {
-                retire(item);
+                self.retire(item);
             }
         }
-        while let Some(retired) = retiring.join_next().await {
-            if let Err(error) = retired {
-                tracing::error!(%error, "retiring a pooled item failed");
-            }
+        while let Some(retired) = self.retiring.join_next().await {
+            note_retired(&retired);
         }
         if done.send(()).is_err() {
             tracing::debug!("nobody waited for a pool to shut down");
         }
+    }
+}
+
+fn note_retired(retired: &Result<(), JoinError>) {
+    if let Err(error) = retired {
+        tracing::error!(%error, "retiring a pooled item failed");
     }
 }
 

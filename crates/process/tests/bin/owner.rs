@@ -28,6 +28,7 @@ async fn main() -> ExitCode {
     let owner = Task { spawner, mark: mark.clone(), script: rest.first().cloned().unwrap_or_default() };
     match task.as_str() {
         "own" => owner.own().await,
+        "run" => owner.run().await,
         "huge-line" => owner.huge_line().await,
         "cycles" => owner.cycles().await,
         "spawn-from-a-large-heap" => owner.spawn_from_a_large_heap().await,
@@ -56,6 +57,13 @@ impl Task {
         }
         println!("{}", child.handle.wait().await);
         std::future::pending().await
+    }
+
+    /// Runs one child to its end.
+    async fn run(&self) {
+        let child = self.spawner.spawn(self.shell(&self.script)).await.unwrap();
+        println!("{}", child.handle.wait().await);
+        self.spawner.shut_down().await;
     }
 
     /// Reads a line of 300 MB and prints how much this process grew.

@@ -234,15 +234,13 @@ async fn no_process_between_the_owner_and_the_command_forks() {
     let trace = folder.path().join("trace");
     let mut traced = program("strace");
     traced.args(["-f", "-e", "trace=clone,clone3,fork,vfork", "-o"]).arg(&trace);
-    traced.args([env!("CARGO_BIN_EXE_process-test-owner"), "own", GUARD, &marked.mark, "exit 0"]);
-    let mut traced = match traced.stdout(std::process::Stdio::piped()).kill_on_drop(true).spawn() {
-        Ok(traced) => traced,
+    traced.args([env!("CARGO_BIN_EXE_process-test-owner"), "run", GUARD, &marked.mark, "exit 0"]);
+    let run = match traced.output().await {
+        Ok(run) => run,
         // The page-fault measurement above holds the same line everywhere.
         Err(error) => return assert_eq!(error.kind(), std::io::ErrorKind::NotFound),
     };
-    let mut lines = gembridge_process::LineReader::new(traced.stdout.take().unwrap(), 1000);
-    let batch = lines.next_batch().await.unwrap().unwrap();
-    assert_eq!(batch.iter().next(), Some(&b"exit code 0"[..]));
+    assert_eq!(run.stdout, b"exit code 0\n", "{run:?}");
     let trace = fs::read_to_string(trace).unwrap();
     let calls: Vec<&str> =
         trace.lines().filter(|line| ["clone(", "clone3(", "fork("].iter().any(|call| line.contains(call))).collect();
@@ -251,7 +249,6 @@ async fn no_process_between_the_owner_and_the_command_forks() {
     for call in calls {
         assert!(call.contains("CLONE_VFORK") || call.contains("CLONE_THREAD"), "a fork: {call}");
     }
-    traced.kill().await.unwrap();
     marked.assert_all_gone("tracing").await;
 }
 
