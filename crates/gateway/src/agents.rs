@@ -1,8 +1,10 @@
 //! Which agents there are on this machine, and which one is meant.
 
+mod remembered;
+
 use std::path::{Path, PathBuf};
 
-use gembridge_drivers::detect::{self, Detection, Disk, Found};
+use gembridge_drivers::detect::{self, Detection, Disk};
 use gembridge_drivers::profile::{Profile, Version, nearest};
 use gembridge_process::{GuardProgram, Spawner};
 
@@ -42,31 +44,33 @@ pub fn detect_all(profiles: &[Profile], config: &Config) -> Vec<Detection> {
 
 /// The agent that is named, else the preferred one if it is installed, else the built-in one.
 pub fn choose(profiles: &[Profile], config: &Config) -> Result<Agent, CommandError> {
-    let found = |profile: &Profile| {
-        let detection = detect::detect(profile, &config.environment.to_map(), &Disk, &own_binary());
-        for warning in &detection.warnings {
-            tracing::warn!("{warning}");
-        }
-        detection
-    };
-    let agent =
-        |profile: &Profile, found: Found, chosen| Agent { profile: profile.clone(), program: found.program, chosen };
     if let Some(name) = &config.settings.default.agent {
-        let profile = by_name(name, profiles)?;
-        let detection = found(profile);
-        return match (detection.missing(profile), detection.found) {
-            (_, Some(program)) => Ok(agent(profile, program, Chosen::Named)),
-            (missing, None) => Err(CommandError::new(ExitCode::NoAgent, missing.unwrap_or_default())),
-        };
+        return named(name, profiles, config);
     }
-    let candidates = [(PREFERRED, Chosen::Preferred), (BUILT_IN, Chosen::NothingElse)];
-    for (name, chosen) in candidates {
+    for (name, chosen) in [(PREFERRED, Chosen::Preferred), (BUILT_IN, Chosen::NothingElse)] {
         let profile = profiles.iter().find(|profile| profile.name == name);
-        if let Some((profile, program)) = profile.and_then(|profile| Some((profile, found(profile).found?))) {
-            return Ok(agent(profile, program, chosen));
+        if let Some((profile, found)) = profile.and_then(|profile| Some((profile, detect(profile, config).found?))) {
+            return Ok(Agent { profile: profile.clone(), program: found.program, chosen });
         }
     }
     Err(CommandError::new(ExitCode::NoAgent, "no agent is installed; `gembridge agents` shows how to get one"))
+}
+
+/// The agent with this name, which must be installed.
+pub fn named(name: &str, profiles: &[Profile], config: &Config) -> Result<Agent, CommandError> {
+    let profile = by_name(name, profiles)?;
+    let detection = detect(profile, config);
+    let missing = detection.missing(profile).unwrap_or_default();
+    let found = detection.found.ok_or_else(|| CommandError::new(ExitCode::NoAgent, missing))?;
+    Ok(Agent { profile: profile.clone(), program: found.program, chosen: Chosen::Named })
+}
+
+fn detect(profile: &Profile, config: &Config) -> Detection {
+    let detection = detect::detect(profile, &config.environment.to_map(), &Disk, &own_binary());
+    for warning in &detection.warnings {
+        tracing::warn!("{warning}");
+    }
+    detection
 }
 
 fn by_name<'a>(name: &str, profiles: &'a [Profile]) -> Result<&'a Profile, CommandError> {
@@ -102,6 +106,7 @@ pub fn versions(programs: &[(Profile, PathBuf)], config: &Config) -> Vec<Option<
                     Err(error) => tracing::warn!(%error, "asking for a version failed"),
                 }
             }
+            spawner.shut_down().await;
             Ok(versions)
         })
     });
@@ -109,6 +114,29 @@ pub fn versions(programs: &[(Profile, PathBuf)], config: &Config) -> Vec<Option<
         tracing::warn!(%error, "cannot ask programs for their versions");
         vec![None; programs.len()]
     })
+}
+
+/// The version that decides how the agent is started; asked of the program once and remembered until it changes.
+///
+/// `None` where all versions start alike, or where the program does not tell. Called from inside an event loop.
+pub async fn launch_version(agent: &Agent, config: &Config, spawner: &Spawner) -> Option<Version> {
+    if agent.profile.command.older.is_empty() {
+        return None;
+    }
+    let memory = remembered::Versions::of(&config.folders.cache);
+    if let Some(version) = memory.get(&agent.program) {
+        return Some(version);
+    }
+    match detect::version_of(&agent.profile, &agent.program, &config.environment.to_map(), spawner).await {
+        Ok(version) => {
+            memory.put(&agent.program, version);
+            Some(version)
+        }
+        Err(error) => {
+            tracing::info!(agent = agent.profile.name, %error, "no version; the newest one is assumed");
+            None
+        }
+    }
 }
 
 /// An event loop for a question or two.

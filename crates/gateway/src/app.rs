@@ -1,40 +1,49 @@
-//! The wiring: agents, sessions and stores joined for one command. Protocol details are elsewhere.
+//! The wiring: store, agent and sessions joined for one command, and taken apart again when it is done.
 
-mod agent;
+mod bridge;
 mod chat;
-mod follow;
-mod house;
+mod face;
+mod input;
+mod interrupt;
 mod probe;
 mod run;
+mod turn;
 
-use std::future::Future;
+use anyhow::Context as _;
 
 use crate::command::Context;
 use crate::command::doctor::Probe;
 use crate::command::run::{RunRequest, SessionRequest};
 use crate::exit::{CommandError, CommandResult};
+use bridge::Bridge;
 
 /// One turn, printed.
 pub fn run(request: &RunRequest, context: &Context) -> CommandResult {
-    on_runtime(run::run(request, context))
+    event_loop()?.block_on(async {
+        let bridge = Bridge::open(&request.session, context).await?;
+        let done = run::run(&bridge, request, context).await;
+        bridge.close().await;
+        done
+    })
 }
 
 /// Turns until the person leaves.
 pub fn chat(request: &SessionRequest, context: &Context) -> CommandResult {
-    on_runtime(chat::chat(request, context))
+    event_loop()?.block_on(async {
+        let bridge = Bridge::open(request, context).await?;
+        let done = chat::chat(&bridge, request, context).await;
+        bridge.close().await;
+        done
+    })
 }
 
-/// The handshake that `doctor` tries.
-pub fn probe() -> Option<Box<dyn Probe>> {
-    Some(Box::new(probe::Handshake))
+/// The handshake that `doctor` makes.
+pub fn probe() -> Box<dyn Probe> {
+    Box::new(probe::Handshake)
 }
 
-/// Runs a command to its end on a runtime of its own.
-fn on_runtime<T>(command: impl Future<Output = Result<T, CommandError>>) -> Result<T, CommandError> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
-    let runtime = runtime.map_err(|error| anyhow::anyhow!("cannot start the runtime: {error}"))?;
-    let done = runtime.block_on(command);
-    // A thread that waits for the keyboard cannot be ended, and nobody needs it any more.
-    runtime.shutdown_background();
-    done
+/// Two threads: what waits for a slow terminal must not keep Ctrl-C waiting.
+fn event_loop() -> Result<tokio::runtime::Runtime, CommandError> {
+    let built = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    Ok(built.context("no event loop; check the limit of open files (`ulimit -n`)")?)
 }

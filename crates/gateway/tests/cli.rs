@@ -13,5 +13,9 @@ mod gembridge;
 mod help;
 #[path = "suite/log.rs"]
 mod log;
+#[path = "suite/terminal.rs"]
+mod terminal;
 #[path = "suite/trust.rs"]
 mod trust;
+#[path = "suite/turns.rs"]
+mod turns;

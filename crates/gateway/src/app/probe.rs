@@ -1,33 +1,41 @@
-//! One handshake with an agent, for `doctor`.
+//! The handshake of `doctor`: a session is opened with the agent and closed again.
 
-use std::time::Duration;
+use std::time::Instant;
 
+use gembridge_core::driver::{Driver as _, Parting, SessionSpec};
 use gembridge_core::model::{Failure, FailureKind};
-use gembridge_drivers::acp::{Home, greet};
+use gembridge_drivers::acp::{AcpDriver, Spares};
+use gembridge_process::{GuardProgram, Spawner};
 
-use super::{agent, house, on_runtime};
+use super::bridge;
 use crate::agents::Agent;
 use crate::command::Context;
 use crate::command::doctor::{Greeting, Probe};
-use crate::exit::CommandError;
 
 pub struct Handshake;
 
 impl Probe for Handshake {
     fn initialize(&self, agent: &Agent, context: &Context) -> Result<Greeting, Failure> {
-        let shaken = on_runtime(async {
-            let spawner = house::spawner()?;
-            house::prepare(context)?;
-            let setup = agent::setup(agent.clone(), None, Home::OfTheProcess, spawner.clone(), context);
-            let began = tokio::time::Instant::now();
-            let greeted = greet(&setup).await;
+        let internal = |error: String| Failure::new(FailureKind::Internal, error);
+        let event_loop = super::event_loop().map_err(|error| internal(error.error.to_string()))?;
+        event_loop.block_on(async {
+            let spawner = Spawner::new(GuardProgram::this_binary()).map_err(|error| internal(error.to_string()))?;
+            let driver = AcpDriver::new(bridge::probe_setup(agent, context, spawner.clone()).await, Spares::None);
+            let began = Instant::now();
+            let opened = driver.open(SessionSpec::plain()).await;
             let took = began.elapsed();
+            let facts = driver.facts().unwrap_or_default();
+            let result = match opened {
+                Ok(opened) => {
+                    opened.agent.close(Parting::Kill).await;
+                    let text = |text: Option<std::sync::Arc<str>>| text.map(|text| text.to_string());
+                    Ok(Greeting { took, name: text(facts.name), version: text(facts.version) })
+                }
+                Err(failure) => Err(failure),
+            };
+            driver.shutdown().await;
             spawner.shut_down().await;
-            Ok::<(_, Duration), CommandError>((greeted, took))
-        });
-        let (greeted, took) = shaken.map_err(|failed| Failure::new(FailureKind::Internal, failed.error.to_string()))?;
-        let facts = greeted?;
-        let text = |text: Option<std::sync::Arc<str>>| text.as_deref().map(str::to_owned);
-        Ok(Greeting { took, name: text(facts.name), version: text(facts.version) })
+            result
+        })
     }
 }

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
+use gembridge_core::model::SessionId;
+
 use crate::config::settings::{Level, Policy};
 use crate::config::value::ModelName;
 
@@ -92,7 +94,7 @@ pub struct AgentArgs {
     pub permissions: Option<Policy>,
     /// Go on with an earlier session.
     #[arg(long, value_name = "ID", value_parser = session_id)]
-    pub resume: Option<String>,
+    pub resume: Option<SessionId>,
 }
 
 #[derive(Debug, Clone, clap::Args)]
@@ -194,11 +196,6 @@ fn seconds(text: &str) -> Result<Duration, String> {
     }
 }
 
-fn session_id(text: &str) -> Result<String, String> {
-    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._:-".contains(&byte);
-    if (1..=128).contains(&text.len()) && text.bytes().all(is_allowed) && !text.starts_with('-') {
-        Ok(text.to_owned())
-    } else {
-        Err("expected the id of a session".to_owned())
-    }
+fn session_id(text: &str) -> Result<SessionId, String> {
+    text.parse().map_err(|_| "expected the id of a session, such as `0192f0c1-…`".to_owned())
 }

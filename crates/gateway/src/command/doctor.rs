@@ -17,7 +17,7 @@ use crate::terminal::{self, escape};
 
 use super::{Context, pretty};
 
-/// One real handshake with an agent: started, greeted, ended.
+/// One real handshake with an agent: started, greeted, a session opened, ended.
 ///
 /// Called once, from the main thread, outside any event loop. Nothing of the agent is left when it returns.
 pub trait Probe {
@@ -27,7 +27,7 @@ pub trait Probe {
 /// What the agent said of itself.
 #[derive(Clone, Debug)]
 pub struct Greeting {
-    /// From the start of the process to its answer.
+    /// From the start of the process to its session.
     pub took: Duration,
     pub name: Option<String>,
     pub version: Option<String>,
@@ -66,7 +66,7 @@ impl Check {
 }
 
 pub fn run(args: &DoctorArgs, context: &Context) -> CommandResult {
-    let checks = checks(context, crate::app::probe().as_deref())?;
+    let checks = checks(context, &*crate::app::probe())?;
     let is_broken = checks.iter().any(|check| check.status == Status::Fail);
     terminal::print(&if args.json {
         pretty(&serde_json::json!({ "ok": !is_broken, "version": env!("CARGO_PKG_VERSION"), "checks": checks }))
@@ -76,7 +76,7 @@ pub fn run(args: &DoctorArgs, context: &Context) -> CommandResult {
     Ok(if is_broken { ExitCode::Failed } else { ExitCode::Success })
 }
 
-fn checks(context: &Context, probe: Option<&dyn Probe>) -> Result<Vec<Check>, CommandError> {
+fn checks(context: &Context, probe: &dyn Probe) -> Result<Vec<Check>, CommandError> {
     let mut checks = vec![machine::settings_file(&context.config)];
     checks.extend(machine::private_paths(&context.config));
     checks.push(machine::trust(&context.config));

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use gembridge_core::model::SessionId;
+
 use crate::agents::{self, Agent};
 use crate::cli::args::{AgentArgs, ChatArgs, Driver, OutputFormat, RunArgs};
 use crate::config::settings::Policy;
@@ -35,17 +37,31 @@ pub struct SessionRequest {
     /// A trusted folder to work in; `None` is an empty private one.
     pub workspace: Option<PathBuf>,
     pub policy: Policy,
-    pub resume: Option<String>,
+    pub resume: Option<SessionId>,
+    pub author: Author,
+}
+
+/// Who wrote the prompt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Author {
+    /// The person who typed the command: a leading `/` is theirs to use.
+    Person,
+    /// Whatever came through a pipe.
+    Pipe,
 }
 
 pub fn run(args: &RunArgs, context: &Context) -> CommandResult {
-    let session = session(&args.agent, context)?;
+    let author = match args.prompt.as_deref() {
+        None | Some("-") => Author::Pipe,
+        Some(_) => Author::Person,
+    };
+    let session = session(&args.agent, author, context)?;
     let request = RunRequest { prompt: prompt(args.prompt.as_deref())?, session, output: args.output_format };
     crate::app::run(&request, context)
 }
 
 pub fn chat(args: &ChatArgs, context: &Context) -> CommandResult {
-    let request = session(&args.agent, context)?;
+    let request = session(&args.agent, Author::Person, context)?;
     crate::app::chat(&request, context)
 }
 
@@ -69,7 +85,7 @@ pub fn agent_flag(agent: Option<&str>) -> Option<Flag> {
     agent.map(|agent| Flag { name: "--agent", key: Key::dotted("default.agent"), value: agent.to_owned() })
 }
 
-fn session(args: &AgentArgs, context: &Context) -> Result<SessionRequest, CommandError> {
+fn session(args: &AgentArgs, author: Author, context: &Context) -> Result<SessionRequest, CommandError> {
     match args.driver {
         Driver::Acp => {}
         Driver::Headless => {
@@ -91,7 +107,8 @@ fn session(args: &AgentArgs, context: &Context) -> Result<SessionRequest, Comman
         mode: args.mode.as_deref().map(Into::into),
         policy,
         workspace,
-        resume: args.resume.clone(),
+        resume: args.resume,
+        author,
     })
 }
 

@@ -40,6 +40,11 @@ impl Folders {
 }
 
 impl Folders {
+    /// The sessions' records and logs.
+    pub fn sessions(&self) -> PathBuf {
+        self.state.join("sessions")
+    }
+
     /// Where agents without a workspace get their private folders.
     pub fn runs(&self) -> PathBuf {
         self.state.join("runs")

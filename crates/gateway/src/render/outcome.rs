@@ -36,8 +36,14 @@ pub fn lines(outcome: &Outcome, style: Style) -> String {
 
 /// The tokens of a turn, as far as the agent told.
 pub fn usage(usage: &Usage) -> Option<String> {
-    let parts =
-        [(usage.input, "in"), (usage.output, "out"), (usage.thought, "thinking"), (usage.cached_read, "cached")];
+    // A zero is worth a word for input and output, not for the rest.
+    let some = |count: Option<u64>| count.filter(|count| *count > 0);
+    let parts = [
+        (usage.input, "in"),
+        (usage.output, "out"),
+        (some(usage.thought), "thinking"),
+        (some(usage.cached_read), "cached"),
+    ];
     let mut parts: Vec<_> =
         parts.into_iter().filter_map(|(count, what)| Some(format!("{} {what}", grouped(count?)))).collect();
     if parts.is_empty() {

@@ -18,12 +18,10 @@ pub fn missing(sentence: &str) -> Check {
     Check::fail("agent", what, way_out)
 }
 
-pub fn checks(agent: &Agent, context: &Context, probe: Option<&dyn Probe>) -> Vec<Check> {
+pub fn checks(agent: &Agent, context: &Context, probe: &dyn Probe) -> Vec<Check> {
     let mut checks = program(agent, context);
     checks.extend(login(agent, context));
-    if let Some(probe) = probe {
-        checks.push(handshake(agent, context, probe));
-    }
+    checks.push(handshake(agent, context, probe));
     checks
 }
 
@@ -136,7 +134,13 @@ fn handshake(agent: &Agent, context: &Context, probe: &dyn Probe) -> Check {
         Ok(greeting) => {
             let name = greeting.name.unwrap_or_else(|| agent.profile.title.clone());
             let version = greeting.version.map(|version| format!(" {version}")).unwrap_or_default();
-            Check::ok("handshake", format!("{name}{version} answered `initialize` in {} ms", greeting.took.as_millis()))
+            Check::ok(
+                "handshake",
+                format!(
+                    "{name}{version} answered `initialize` and opened a session in {} ms",
+                    greeting.took.as_millis()
+                ),
+            )
         }
         Err(failure) => {
             let (what, way_out) = match failure.message.split_once("; ") {

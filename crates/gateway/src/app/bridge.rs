@@ -1,0 +1,204 @@
+//! One agent, one store and one session, as `run` and `chat` need them.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use gembridge_core::driver::SlashCommands;
+use gembridge_core::error::Error;
+use gembridge_core::limit::Limits;
+use gembridge_core::model::{AgentName, Principal, SessionId};
+use gembridge_core::session::{AgentSetup, NewSession, SessionHandle, Sessions, SessionsConfig, Viewer};
+use gembridge_core::store::{SessionRecord, Store, StoreError};
+use gembridge_core::turn::PermissionPolicy;
+use gembridge_drivers::acp::{AcpDriver, AcpSetup, Home, Spares};
+use gembridge_drivers::profile::{Execution, Sandbox, Trust};
+use gembridge_process::{GuardProgram, RestartPolicy, Spawner};
+use gembridge_store::{DiskStore, MemoryStore};
+
+use crate::agents::{self, Agent, Chosen};
+use crate::command::Context;
+use crate::command::run::SessionRequest;
+use crate::config::folders::ensure_private;
+use crate::config::settings::{Policy, Settings};
+use crate::exit::{CommandError, ExitCode};
+use crate::leftovers;
+
+/// Everything that was started for a command. [`Bridge::close`] ends all of it.
+pub struct Bridge {
+    pub agent: Agent,
+    pub session: SessionHandle,
+    pub workspace: Option<PathBuf>,
+    sessions: Sessions,
+    spawner: Spawner,
+}
+
+impl Bridge {
+    /// Starts nothing of the agent yet: the first prompt does.
+    pub async fn open(request: &SessionRequest, context: &Context) -> Result<Self, CommandError> {
+        let folders = &context.config.folders;
+        for folder in [&folders.state, &folders.cache] {
+            ensure_private(folder)?;
+        }
+        let cleared = leftovers::clear(folders);
+        if cleared != leftovers::Cleared::default() {
+            tracing::info!(?cleared, "cleared what killed runs had left");
+        }
+        let store = store(request, context)?;
+        let earlier = match request.resume {
+            Some(id) => Some(store.record(id).await.map_err(|error| unknown(id, error))?),
+            None => None,
+        };
+        let agent = agent(request, earlier.as_ref(), context)?;
+        if agent.chosen == Chosen::NothingElse {
+            tracing::warn!("no agent is installed, so the built-in demo agent answers; `gembridge doctor` says more");
+        }
+        let workspace = workspace(request, earlier.as_ref(), &agent);
+        let spawner = Spawner::new(GuardProgram::this_binary()).context("cannot prepare to start the agent")?;
+        let model = request.model.as_deref().map(str::to_owned);
+        let setup = acp_setup(&agent, workspace.clone(), model, context, spawner.clone()).await;
+        let name = AgentName::new(agent.profile.name.as_str());
+        let driver = Arc::new(AcpDriver::new(setup, Spares::None));
+        let policy = match request.policy {
+            // Whoever runs the command answers, by hand or by their flag.
+            Policy::Ask | Policy::Allow => PermissionPolicy::ask(),
+            Policy::Deny => PermissionPolicy::reject(),
+        };
+        let limits = limits(&context.config.settings, &agent);
+        let agents = HashMap::from([(name.clone(), AgentSetup { driver, limits, policy })]);
+        let sessions = Sessions::new(store, agents, SessionsConfig::default());
+        let session = match earlier {
+            Some(record) => sessions.get(record.id, &Viewer::Admin).await,
+            None => sessions.create(new_session(name, workspace.clone(), request)).await,
+        };
+        let session = session.map_err(core_error)?;
+        Ok(Self { agent, session, workspace, sessions, spawner })
+    }
+
+    /// Ends the session and the agent, and waits until every process of it is gone.
+    pub async fn close(self) {
+        self.sessions.shutdown().await;
+        self.spawner.shut_down().await;
+    }
+}
+
+/// What the core says, with the exit code that it means.
+pub fn core_error(error: Error) -> CommandError {
+    match error {
+        Error::Agent(failure) => failure.into(),
+        Error::Invalid(_) | Error::UnknownSession(_) => CommandError::new(ExitCode::Usage, error.to_string()),
+        Error::NotAsked | Error::Busy { .. } | Error::Closed | Error::Store(_) => {
+            CommandError::new(ExitCode::Failed, error.to_string())
+        }
+    }
+}
+
+/// The sessions on disk; while another process has them, this one keeps its session to itself.
+fn store(request: &SessionRequest, context: &Context) -> Result<Arc<dyn Store>, CommandError> {
+    let folder = context.config.folders.sessions();
+    match DiskStore::open(&folder) {
+        Ok(store) => Ok(Arc::new(store)),
+        Err(error) if request.resume.is_some() => Err(CommandError::new(ExitCode::Failed, error.to_string())),
+        Err(error) => {
+            tracing::info!(%error, "this session is not kept");
+            Ok(Arc::new(MemoryStore::new()))
+        }
+    }
+}
+
+fn unknown(id: SessionId, error: StoreError) -> CommandError {
+    match error {
+        StoreError::Unknown(_) => {
+            CommandError::usage(format!("session `{id}` is not known; leave `--resume` out to begin one"))
+        }
+        other => CommandError::new(ExitCode::Failed, other.to_string()),
+    }
+}
+
+/// A session goes on with its own agent.
+fn agent(request: &SessionRequest, earlier: Option<&SessionRecord>, context: &Context) -> Result<Agent, CommandError> {
+    match earlier {
+        Some(record) if record.agent.as_str() != request.agent.profile.name => {
+            agents::named(record.agent.as_str(), &context.profiles, &context.config)
+        }
+        _ => Ok(request.agent.clone()),
+    }
+}
+
+fn workspace(request: &SessionRequest, earlier: Option<&SessionRecord>, agent: &Agent) -> Option<PathBuf> {
+    let of_profile = || match agent.profile.chosen.execution {
+        Execution::Agent => agent.profile.chosen.workspace.clone(),
+        Execution::Chat => None,
+    };
+    match earlier {
+        Some(record) => record.workspace.clone(),
+        None => request.workspace.clone().or_else(of_profile),
+    }
+}
+
+async fn acp_setup(
+    agent: &Agent,
+    workspace: Option<PathBuf>,
+    model: Option<String>,
+    context: &Context,
+    spawner: Spawner,
+) -> AcpSetup {
+    let folders = &context.config.folders;
+    let environment = context.config.environment.to_map();
+    AcpSetup {
+        version: agents::launch_version(agent, &context.config, &spawner).await,
+        execution: if workspace.is_some() { Execution::Agent } else { Execution::Chat },
+        workspace,
+        // Ours, named in the settings, or checked against the trust list when the flags were read.
+        trust: Trust::Trusted,
+        login: agent.profile.find_login(&environment, &|path| path.exists()),
+        environment,
+        model,
+        approval: agent.profile.chosen.approval,
+        sandbox: Sandbox::Off,
+        fence: false,
+        home: Home::Lasting(folders.state.join("agents").join(&agent.profile.name)),
+        private: folders.runs(),
+        cache: folders.cache.clone(),
+        spawner,
+        restart: RestartPolicy::default(),
+        profile: agent.profile.clone(),
+        program: agent.program.clone(),
+    }
+}
+
+/// The agent as `doctor` greets it: in an empty folder.
+pub async fn probe_setup(agent: &Agent, context: &Context, spawner: Spawner) -> AcpSetup {
+    acp_setup(agent, None, None, context, spawner).await
+}
+
+fn limits(settings: &Settings, agent: &Agent) -> Limits {
+    let of_agent = &agent.profile.limits;
+    Limits {
+        idle: settings.turn.idle.0,
+        turn: settings.turn.total.0,
+        answer: settings.permissions.wait.0,
+        quiet: Duration::from_millis(of_agent.quiet_ms),
+        cancel_grace: Duration::from_millis(of_agent.cancel_grace_ms),
+        ring_entries: settings.limits.history.0 as usize,
+        ..Limits::default()
+    }
+}
+
+fn new_session(agent: AgentName, workspace: Option<PathBuf>, request: &SessionRequest) -> NewSession {
+    NewSession {
+        // Whoever may start this program may read its files: there is nobody to tell apart.
+        principal: Principal::new("operator"),
+        agent,
+        workspace,
+        model: request.model.clone(),
+        mode: request.mode.clone(),
+        tool_servers: Vec::new(),
+        slash: match request.author {
+            crate::command::run::Author::Person => SlashCommands::Run,
+            crate::command::run::Author::Pipe => SlashCommands::AsText,
+        },
+    }
+}

@@ -1,0 +1,176 @@
+//! One turn from prompt to end: entries are shown, questions answered, Ctrl-C obeyed.
+
+use std::time::Instant;
+
+use gembridge_core::log::{Batch, From, Pace};
+use gembridge_core::model::{Answer, Ask, AskBody, ClientId, Event, Outcome, Prompt, TurnId};
+use gembridge_core::session::SessionHandle;
+use tokio::sync::mpsc;
+
+use super::bridge::core_error;
+use super::face::Face;
+use super::input::Input;
+use super::interrupt::{Interrupt, Interrupts};
+use crate::config::settings::Policy;
+use crate::exit::{CommandError, ExitCode};
+use crate::render::{ask, spinner};
+use crate::terminal::write_stderr;
+
+/// There is one client in this process.
+const THIS_CLIENT: ClientId = ClientId(1);
+
+/// Who answers the agent's questions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answers {
+    /// The person at the keyboard.
+    Person,
+    /// The person's flag said yes to all of them.
+    Allow,
+    /// Nobody is there.
+    Nobody,
+}
+
+/// How a turn came to its end.
+pub enum Turned {
+    Ended(Outcome),
+    /// The person wants to leave, and did not wait for the end.
+    Left,
+}
+
+/// A session with this process as its client.
+pub struct Conversation<'a> {
+    session: &'a SessionHandle,
+    follow: mpsc::Receiver<Batch>,
+    answers: Answers,
+    input: Input,
+    interrupts: Interrupts,
+    /// What the wait is for, as the spinner says it.
+    waiting_for: String,
+}
+
+impl<'a> Conversation<'a> {
+    pub async fn join(
+        session: &'a SessionHandle,
+        answers: Answers,
+        input: Input,
+        agent: &str,
+    ) -> Result<Self, CommandError> {
+        let interrupts = Interrupts::new().map_err(anyhow::Error::from)?;
+        let attachment = session.attach(From::Now, Pace::HoldAgent).await.map_err(core_error)?;
+        let waiting_for = format!("waiting for {agent}");
+        Ok(Self { session, follow: attachment.follow, answers, input, interrupts, waiting_for })
+    }
+
+    pub async fn turn(&mut self, prompt: &str, face: &mut dyn Face) -> Result<Turned, CommandError> {
+        let accepted = self.session.prompt(Prompt::text(prompt), THIS_CLIENT).await.map_err(core_error)?;
+        let mut shown = Shown { began: Instant::now(), has_answer: false };
+        let mut is_cancelled = false;
+        let mut tick = tokio::time::interval(spinner::PERIOD);
+        loop {
+            tokio::select! {
+                batch = self.follow.recv() => {
+                    let batch = batch.ok_or_else(|| CommandError::new(ExitCode::Failed, "the session ended before its turn"))?;
+                    if let Some(turned) = self.show(&batch, accepted.turn, face, &mut shown).await? {
+                        return Ok(turned);
+                    }
+                }
+                interrupt = self.interrupts.next() => {
+                    if is_cancelled || interrupt == Interrupt::Leave {
+                        return Ok(Turned::Left);
+                    }
+                    is_cancelled = true;
+                    self.session.cancel_turn(accepted.turn).await.map_err(core_error)?;
+                }
+                _ = tick.tick(), if !shown.has_answer => face.waiting(&self.waiting_for, shown.began.elapsed()),
+            }
+        }
+    }
+
+    /// The next line that the person types, for whoever waits between turns; `None` when they leave.
+    pub async fn line(&mut self) -> Option<String> {
+        tokio::select! {
+            line = self.input.line() => line,
+            _ = self.interrupts.next() => None,
+        }
+    }
+
+    async fn show(
+        &mut self,
+        batch: &Batch,
+        turn: TurnId,
+        face: &mut dyn Face,
+        shown: &mut Shown,
+    ) -> Result<Option<Turned>, CommandError> {
+        for entry in batch.iter().filter(|entry| entry.turn.is_none() || entry.turn == Some(turn)) {
+            face.entry(entry).map_err(|error| anyhow::anyhow!("cannot write to standard output: {error}"))?;
+            match &entry.event {
+                Event::Prompted { .. } | Event::Started => {}
+                Event::Asked(ask) => {
+                    shown.has_answer = true;
+                    if let Some(left) = self.answer(ask, face).await? {
+                        return Ok(Some(left));
+                    }
+                }
+                Event::Ended(outcome) => return Ok(Some(Turned::Ended(outcome.clone()))),
+                _ => shown.has_answer = true,
+            }
+        }
+        Ok(None)
+    }
+
+    async fn answer(&mut self, asked: &Ask, face: &mut dyn Face) -> Result<Option<Turned>, CommandError> {
+        let answer = match self.answers {
+            Answers::Allow => asked.allow_once().unwrap_or_else(|| asked.reject()),
+            Answers::Nobody => asked.reject(),
+            Answers::Person => {
+                self.input.forget_typed_ahead();
+                face.question(asked);
+                tokio::select! {
+                    answer = by_hand(asked, &mut self.input, face) => answer,
+                    interrupt = self.interrupts.next() => match interrupt {
+                        Interrupt::Leave => return Ok(Some(Turned::Left)),
+                        Interrupt::CtrlC => {
+                            write_stderr("\n");
+                            self.session.cancel().await.map_err(core_error)?;
+                            return Ok(None);
+                        }
+                    },
+                }
+            }
+        };
+        match self.session.answer(asked.id, answer, THIS_CLIENT).await {
+            // Somebody, or a clock, was faster.
+            Ok(()) | Err(gembridge_core::error::Error::NotAsked) => Ok(None),
+            Err(error) => Err(core_error(error)),
+        }
+    }
+}
+
+struct Shown {
+    began: Instant,
+    has_answer: bool,
+}
+
+/// Asks until the answer is one; the end of the input says no.
+async fn by_hand(asked: &Ask, input: &mut Input, face: &mut dyn Face) -> Answer {
+    loop {
+        let Some(typed) = input.line().await else { return asked.reject() };
+        if let Some(answer) = ask::answer(asked, &typed) {
+            return answer;
+        }
+        if let AskBody::Permission { .. } = asked.body {
+            face.question(asked);
+        }
+    }
+}
+
+impl Answers {
+    /// By the policy, and by whether somebody sits at the keyboard.
+    pub fn by(policy: Policy, is_attended: bool) -> Self {
+        match policy {
+            Policy::Allow => Self::Allow,
+            Policy::Ask if is_attended => Self::Person,
+            Policy::Ask | Policy::Deny => Self::Nobody,
+        }
+    }
+}

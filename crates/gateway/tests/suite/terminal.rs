@@ -1,0 +1,153 @@
+//! The chat in a real terminal: what a person sees, types and interrupts.
+
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::os::fd::OwnedFd;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::time::Duration;
+
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+
+use crate::gembridge::Home;
+
+/// Long enough for a loaded machine; no test waits for it to pass.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The binary with a terminal of its own, in which Ctrl-C is a key.
+struct Screen {
+    child: Child,
+    keyboard: File,
+    output: Receiver<Vec<u8>>,
+    seen: String,
+}
+
+impl Screen {
+    fn start(home: &Home, args: &[&str]) -> Self {
+        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&master).unwrap();
+        unlockpt(&master).unwrap();
+        let name = ptsname(&master, Vec::new()).unwrap();
+        let slave = File::options().read(true).write(true).open(name.to_str().unwrap()).unwrap();
+        let end = || Stdio::from(OwnedFd::from(slave.try_clone().unwrap()));
+        let gembridge = home.command(args);
+        let child = Command::new("/usr/bin/setsid")
+            .args(["--ctty", "--wait"])
+            .arg(gembridge.get_program())
+            .args(gembridge.get_args())
+            .env_clear()
+            .envs(gembridge.get_envs().filter_map(|(name, value)| Some((name, value?))))
+            .env("TERM", "xterm")
+            .current_dir(gembridge.get_current_dir().unwrap())
+            .stdin(end())
+            .stdout(end())
+            .stderr(end())
+            .spawn()
+            .unwrap();
+        drop(slave);
+        let mut screen = File::from(master);
+        let keyboard = screen.try_clone().unwrap();
+        let (sender, output) = sync_channel(1024);
+        std::thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            // The terminal is gone when its last user is.
+            while let Ok(read @ 1..) = screen.read(&mut bytes) {
+                if sender.send(bytes[..read].to_vec()).is_err() {
+                    return;
+                }
+            }
+        });
+        Self { child, keyboard, output, seen: String::new() }
+    }
+
+    /// Waits until `text` appears after everything that was waited for before.
+    #[track_caller]
+    fn shows(&mut self, text: &str) {
+        loop {
+            if let Some(at) = self.seen.find(text) {
+                self.seen.drain(..at + text.len());
+                return;
+            }
+            match self.output.recv_timeout(PATIENCE) {
+                Ok(bytes) => self.seen.push_str(&String::from_utf8_lossy(&bytes)),
+                Err(error) => panic!("`{text}` does not appear ({error}); the screen shows {:?}", self.seen),
+            }
+        }
+    }
+
+    fn types(&mut self, keys: &str) {
+        self.keyboard.write_all(keys.as_bytes()).unwrap();
+    }
+
+    #[track_caller]
+    fn ends_with(mut self, code: i32) {
+        assert_eq!(self.child.wait().unwrap().code(), Some(code), "{:?}", self.seen);
+    }
+}
+
+#[test]
+fn a_person_chats_answers_a_permission_and_leaves() {
+    let home = Home::new();
+    let mut screen = Screen::start(&home, &["chat", "--agent", "demo", "--no-color"]);
+    screen.shows("Ctrl-D leaves");
+    screen.shows("> ");
+    screen.types("think about it\n");
+    screen.shows("(thinking) ");
+    screen.shows("I pretended to think");
+    screen.shows("> ");
+    screen.types("permission rm -rf build\n");
+    screen.shows("? the agent asks to execute:");
+    screen.shows("rm -rf build");
+    screen.shows("your choice");
+    screen.types("perhaps\n");
+    screen.shows("your choice");
+    screen.types("y\n");
+    screen.shows("Allowed");
+    screen.shows("> ");
+    screen.types("permission rm -rf build\n");
+    screen.shows("your choice");
+    screen.types("n\n");
+    screen.shows("Rejected");
+    screen.shows("> ");
+    screen.types("\u{4}");
+    screen.ends_with(0);
+}
+
+#[test]
+fn ctrl_c_cancels_the_turn_and_the_chat_goes_on() {
+    let home = Home::new();
+    let mut screen = Screen::start(&home, &["chat", "--agent", "demo"]);
+    screen.shows("> ");
+    screen.types("wait\n");
+    screen.shows("waiting for");
+    screen.types("\u{3}");
+    screen.shows("cancelled");
+    screen.shows("> ");
+    screen.types("hello again\n");
+    screen.shows("You wrote");
+    screen.shows("> ");
+    // Nothing runs: it leaves.
+    screen.types("\u{3}");
+    screen.ends_with(0);
+}
+
+#[test]
+fn ctrl_c_ends_a_run_with_its_own_exit_code() {
+    let home = Home::new();
+    let mut screen = Screen::start(&home, &["run", "--agent", "demo", "wait"]);
+    screen.shows("waiting for");
+    screen.types("\u{3}");
+    screen.ends_with(130);
+}
+
+#[test]
+fn colours_are_for_terminals_and_can_be_turned_off() {
+    let home = Home::new();
+    let mut screen = Screen::start(&home, &["run", "--agent", "demo", "think hard"]);
+    screen.shows("\u{1b}[2m");
+    screen.shows("tokens");
+    screen.ends_with(0);
+    let mut screen = Screen::start(&home, &["--no-color", "run", "--agent", "demo", "think hard"]);
+    screen.shows("(thinking) ");
+    screen.ends_with(0);
+}
