@@ -190,22 +190,22 @@ impl ExitWatch {
 
     /// The command's main process, once it runs.
     pub fn pid(&self) -> Option<u32> {
-        self.life.borrow().pid
+        self.life.borrow().pid()
     }
 
     /// How the main process ended, if it has.
     pub fn exit(&self) -> Option<Exit> {
-        self.life.borrow().state.exit()
+        self.life.borrow().exit()
     }
 
     /// When the main process has ended.
     pub async fn wait(&self) -> Exit {
-        self.until(|life| life.state.exit()).await
+        self.until(Life::exit).await
     }
 
     /// When the whole tree is gone and collected, and its stderr is read to the end.
     pub async fn ended(&self) -> Exit {
-        self.until(|life| life.state.ended()).await
+        self.until(Life::gone).await
     }
 
     pub(crate) async fn until<T>(&self, mut seen: impl FnMut(&Life) -> Option<T>) -> T {

@@ -17,7 +17,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::child::attend::{Attendant, Life, State};
+use crate::child::attend::{Attendant, End, Life, Start};
 use crate::child::{Child, Exit, ExitWatch, Handle, Link, StderrTail, Writer};
 use crate::environment::Environment;
 use crate::guard::{self, Options, Stage, StartFailure, StartStage};
@@ -176,14 +176,14 @@ impl Spawner {
         let deadline = spec.limits.start;
         let child = self.launch(&spec).map_err(|reason| SpawnError::Guard { program: program.clone(), reason })?;
         let started = child.handle.watch();
-        let started = started.until(|life| match &life.state {
-            State::Starting => None,
-            State::Refused(failure) => Some(Err(refusal(&spec, failure))),
-            State::Running | State::Exited(_) => Some(Ok(())),
-            State::Ended(_) if life.pid.is_some() => Some(Ok(())),
-            State::Ended(exit) => {
-                Some(Err(SpawnError::GuardEnded { program: program.clone(), exit: *exit, stderr: child.stderr.tail() }))
+        let started = started.until(|life| match (&life.start, &life.end) {
+            (Start::Running { .. }, _) => Some(Ok(())),
+            (Start::Refused(failure), _) => Some(Err(refusal(&spec, failure))),
+            (Start::Pending, End::Gone(exit)) => {
+                let stderr = child.stderr.tail();
+                Some(Err(SpawnError::GuardEnded { program: program.clone(), exit: *exit, stderr }))
             }
+            (Start::Pending, End::NotYet | End::Exited(_)) => None,
         });
         match tokio::time::timeout(deadline, started).await {
             Ok(Ok(())) => Ok(child),
@@ -220,7 +220,7 @@ impl Spawner {
 
         let mut guard = TokioCommand::from(self.guard_command(spec, &tag, theirs)).spawn()?;
         let guard_pid = guard.id().unwrap_or(0);
-        let (life, watch) = watch::channel(Life::starting());
+        let (life, watch) = watch::channel(Life::new());
         let handle = Handle::new(Arc::clone(&link), ExitWatch::new(guard_pid, watch));
         let (Some(stdout), Some(stderr)) = (guard.stdout.take(), guard.stderr.take()) else {
             unreachable!("both are piped in `guard_command`");

@@ -19,36 +19,27 @@ const GUARD_PATIENCE: Duration = Duration::from_secs(10);
 /// What is in the pipe when the last writer is gone is read in no time.
 const STDERR_PATIENCE: Duration = Duration::from_secs(2);
 
-/// Where a child is in its life. Moves forward only.
+/// Where a child is in its life. Both parts move forward only.
 #[derive(Debug, Clone)]
 pub(crate) struct Life {
-    pub(crate) pid: Option<u32>,
-    pub(crate) state: State,
+    pub(crate) start: Start,
+    pub(crate) end: End,
 }
 
 #[derive(Debug, Clone)]
-pub(crate) enum State {
-    Starting,
+pub(crate) enum Start {
+    Pending,
     Refused(StartFailure),
-    Running,
-    Exited(Exit),
-    Ended(Exit),
+    Running { pid: u32 },
 }
 
-impl State {
-    pub(crate) fn exit(&self) -> Option<Exit> {
-        match self {
-            Self::Exited(exit) | Self::Ended(exit) => Some(*exit),
-            Self::Starting | Self::Refused(_) | Self::Running => None,
-        }
-    }
-
-    pub(crate) fn ended(&self) -> Option<Exit> {
-        match self {
-            Self::Ended(exit) => Some(*exit),
-            _ => None,
-        }
-    }
+#[derive(Debug, Clone)]
+pub(crate) enum End {
+    NotYet,
+    /// The main process has ended.
+    Exited(Exit),
+    /// All of the tree has ended and is collected.
+    Gone(Exit),
 }
 
 pub(crate) struct Attendant {
@@ -111,7 +102,7 @@ impl Attendant {
             Some(Err(error)) => tracing::warn!(%error, "cannot read a child's stderr"),
             None => tracing::warn!("a child's stderr outlived its tree"),
         }
-        self.life.send_modify(|life| life.state = State::Ended(life.state.exit().unwrap_or(exit)));
+        self.life.send_modify(|life| life.end = End::Gone(life.exit().unwrap_or(exit)));
     }
 }
 
@@ -185,19 +176,37 @@ impl Reports {
 }
 
 impl Life {
-    pub(crate) fn starting() -> Self {
-        Self { pid: None, state: State::Starting }
+    pub(crate) fn new() -> Self {
+        Self { start: Start::Pending, end: End::NotYet }
+    }
+
+    pub(crate) fn pid(&self) -> Option<u32> {
+        match self.start {
+            Start::Running { pid } => Some(pid),
+            Start::Pending | Start::Refused(_) => None,
+        }
+    }
+
+    pub(crate) fn exit(&self) -> Option<Exit> {
+        match self.end {
+            End::NotYet => None,
+            End::Exited(exit) | End::Gone(exit) => Some(exit),
+        }
+    }
+
+    pub(crate) fn gone(&self) -> Option<Exit> {
+        match self.end {
+            End::NotYet | End::Exited(_) => None,
+            End::Gone(exit) => Some(exit),
+        }
     }
 
     /// Only forward, so that a command that forges reports can do no more than end its own life early.
     fn hear(&mut self, report: Report) -> bool {
-        match (&self.state, report) {
-            (State::Starting, Report::Started { pid }) => {
-                self.pid = Some(pid);
-                self.state = State::Running;
-            }
-            (State::Starting, Report::Failed(failure)) => self.state = State::Refused(failure),
-            (State::Starting | State::Running, Report::Exited(exit)) => self.state = State::Exited(exit),
+        match (report, &self.start, &self.end) {
+            (Report::Started { pid }, Start::Pending, _) => self.start = Start::Running { pid },
+            (Report::Failed(failure), Start::Pending, _) => self.start = Start::Refused(failure),
+            (Report::Exited(exit), _, End::NotYet) => self.end = End::Exited(exit),
             _ => return false,
         }
         true
