@@ -56,7 +56,7 @@ impl Task {
             }
         }
         println!("{}", child.handle.wait().await);
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 
     /// Runs one child to its end.
@@ -94,7 +94,7 @@ impl Task {
             assert!(matches!(missing, Err(SpawnError::NotFound { .. })));
 
             let refused = self.spawner.spawn(self.command(&not_executable)).await;
-            assert!(matches!(refused, Err(SpawnError::NotExecutable { .. })));
+            assert!(matches!(refused, Err(SpawnError::NotExecutable { .. })), "{refused:?}");
 
             let abandoned = self.spawner.spawn(self.shell("exec sleep 1000"));
             let moment = Duration::from_micros(cycle * 20);
@@ -111,7 +111,7 @@ impl Task {
     /// No descriptor left: a typed error, and all well when there are some again.
     async fn starve(&self) {
         let enough = getrlimit(Resource::Nofile);
-        setrlimit(Resource::Nofile, Rlimit { current: Some(8), ..enough.clone() }).unwrap();
+        setrlimit(Resource::Nofile, Rlimit { current: Some(8), ..enough }).unwrap();
         let starved = self.spawner.spawn(self.command("true")).await;
         setrlimit(Resource::Nofile, enough).unwrap();
         assert!(matches!(starved, Err(SpawnError::Guard { .. })), "{starved:?}");
