@@ -13,6 +13,8 @@ use tokio::time::Instant;
 
 /// A retry never comes sooner than this after the text before it.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(900);
+/// A shorter stretch is not looked for: the model's own next words may well begin with it.
+const SHORTEST_STRETCH: usize = 8;
 /// Longer stretches are not remembered: their repeats come through.
 const LONGEST_STRETCH: usize = 256 * 1024;
 
@@ -47,7 +49,7 @@ impl RepeatFilter {
         let text = text.to_str().into_owned();
         let paused = self.last.is_some_and(|last| now.duration_since(last) >= SHORTEST_PAUSE);
         self.last = Some(now);
-        if paused && matches!(self.state, State::Following) && !self.stretch.is_empty() {
+        if paused && matches!(self.state, State::Following) && self.stretch.len() >= SHORTEST_STRETCH {
             self.state = State::Suspecting { held: Vec::new(), matched: 0 };
         }
         match &mut self.state {
@@ -57,17 +59,20 @@ impl RepeatFilter {
                 out.push(update);
             }
             State::Suspecting { held, matched } => {
-                if self.stretch[*matched..].starts_with(text.as_str()) {
+                let rest = &self.stretch[*matched..];
+                if let Some(new) = text.strip_prefix(rest) {
+                    // All of it came again: what goes beyond is new.
+                    self.state = State::Following;
+                    if !new.is_empty() {
+                        self.remember(new);
+                        out.push(Update::ours(Event::Text(new.into())));
+                    }
+                } else if rest.starts_with(text.as_str()) {
                     *matched += text.len();
                     held.push(update);
-                    if *matched == self.stretch.len() {
-                        // All of it came again: the rest is new.
-                        self.state = State::Following;
-                    }
                 } else {
                     out.append(held);
-                    let repeated = *matched;
-                    let again = self.stretch[..repeated].to_owned();
+                    let again = self.stretch[..*matched].to_owned();
                     self.state = State::Following;
                     self.remember(&again);
                     self.remember(&text);
@@ -128,8 +133,19 @@ mod tests {
     }
 
     #[test]
+    fn a_retry_may_cut_its_pieces_elsewhere() {
+        check(&[(0.0, "one "), (0.1, "two "), (1.4, "one two th"), (1.5, "ree")], "one two three");
+        check(&[(0.0, "one two "), (1.2, "o"), (1.3, "ne two "), (1.4, "three")], "one two three");
+    }
+
+    #[test]
     fn repetition_without_a_pause_is_the_models_own() {
         check(&[(0.0, "no "), (0.1, "no "), (0.2, "no ")], "no no no ");
+    }
+
+    #[test]
+    fn a_word_that_begins_like_the_little_before_it_is_the_models_own() {
+        check(&[(0.0, "#"), (2.0, "## Title")], "### Title");
     }
 
     #[test]

@@ -56,19 +56,22 @@ impl AcpSession {
         encode::notification("session/cancel", &json!({ "sessionId": self.name }))
     }
 
-    /// A prompt of a stranger must not command the agent: a character that nobody sees stands before the slash.
+    /// A prompt of a stranger must not command the agent: a character that nobody sees stands before the sign of a
+    /// command. In every block of text, since agents join blocks before they look.
     fn disarmed(&self, prompt: &Prompt) -> Option<Prompt> {
         if self.slash == SlashCommands::Run || !self.has(Quirk::LeadingSlashRunsCommand) {
             return None;
         }
-        let first = prompt.content.iter().position(|content| matches!(content, Content::Text(_)))?;
-        let Content::Text(text) = &prompt.content[first] else { return None };
-        let text = text.to_str();
-        if !text.trim_start().starts_with('/') {
+        let commands = |content: &Content| matches!(content, Content::Text(text) if commands(&text.to_str()));
+        if !prompt.content.iter().any(commands) {
             return None;
         }
         let mut disarmed = prompt.clone();
-        disarmed.content[first] = Content::Text(Text::plain(format!("\u{200b}{text}")));
+        for content in disarmed.content.iter_mut().filter(|content| commands(content)) {
+            if let Content::Text(text) = content {
+                *text = Text::plain(format!("\u{200b}{}", text.to_str()));
+            }
+        }
         Some(disarmed)
     }
 
@@ -185,6 +188,13 @@ impl Drop for AcpSession {
             tracing::debug!(%failure, "a turn that nobody follows could not be cancelled");
         }
     }
+}
+
+/// Whether a text begins like a command, after what the agent trims: `$` is as good as `/` to some, and a byte order
+/// mark is a blank to JavaScript.
+fn commands(text: &str) -> bool {
+    let trimmed = text.trim_start_matches(|character: char| character.is_whitespace() || character == '\u{feff}');
+    trimmed.starts_with(['/', '$'])
 }
 
 /// A model that the agent does not list is refused here: some agents take any name and fail at the next prompt.
