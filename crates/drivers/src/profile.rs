@@ -301,6 +301,7 @@ pub struct Chosen {
     pub approval: ApprovalMode,
     /// Tools of the agent's own that stay on in chat and run unasked.
     pub native_tools: Vec<String>,
+    pub sandbox: Sandbox,
 }
 
 impl Profile {

@@ -42,6 +42,7 @@ pub(super) const METHOD_NOT_FOUND: i64 = -32601;
 pub(super) const INVALID_PARAMS: i64 = -32602;
 pub(super) const INVALID_REQUEST: i64 = -32600;
 pub(super) const INTERNAL_ERROR: i64 = -32603;
+pub(super) const REQUEST_CANCELLED: i64 = -32800;
 
 /// `session/prompt`, with the text copied as the JSON string that it may already be.
 pub(super) fn prompt(id: u64, session: &str, blocks: &[Box<RawValue>]) -> Bytes {

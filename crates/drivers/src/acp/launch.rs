@@ -39,8 +39,6 @@ pub struct AcpSetup {
     pub model: Option<String>,
     pub approval: ApprovalMode,
     pub sandbox: profile::Sandbox,
-    /// Fences writes with Landlock: workspace, the agent's own folders, nothing else.
-    pub fence: bool,
     pub home: Home,
     /// Where private folders are made.
     pub private: PathBuf,
@@ -209,7 +207,7 @@ fn command(setup: &AcpSetup, launch: &Launch, private: &Path) -> CommandSpec {
         launch.environment.iter().map(|(name, value)| (name.into(), value.into())).collect();
     let mut command =
         CommandSpec::new(&launch.program, Environment::inherit(variables)).args(launch.args.iter()).cwd(&launch.cwd);
-    if setup.fence {
+    if setup.sandbox == profile::Sandbox::Landlock {
         let mut writable = vec![launch.cwd.clone(), private.to_owned(), setup.cache.clone()];
         if let Home::Lasting(path) = &setup.home {
             writable.push(path.clone());

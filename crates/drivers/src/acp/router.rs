@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use super::decode::{self, Message};
 use super::hands::Job;
-use super::table::{CallError, OpenAsk, Pending, Phase, Purpose, Table};
+use super::table::{CallError, MOST_ASKS, OpenAsk, Pending, Phase, Purpose, Table};
 use super::{encode, error, wire};
 use crate::profile::Quirk;
 
@@ -54,7 +54,14 @@ impl Router {
             }
             Message::Request { id, method, params } => self.request(table, id, &method, params, frame, routed),
             Message::Response { id, result } => self.response(table, id, result, routed),
-            Message::Noise => noise(line, routed),
+            Message::Noise => match std::str::from_utf8(line) {
+                Ok(_) => noise(line, routed),
+                // A broken character costs itself, not the message around it.
+                Err(_) => {
+                    let mended = Bytes::from(String::from_utf8_lossy(line).into_owned());
+                    self.route(table, &mended.clone(), mended, now, routed);
+                }
+            },
         }
     }
 
@@ -136,7 +143,7 @@ impl Router {
                 let update = self.quirky_text(event, frame);
                 self.update(table, &params.session_id, update, now, routed);
             }
-            "$/cancel_request" => withdraw(table, params),
+            "$/cancel_request" => withdraw(table, params, routed),
             // Whatever else names a session is passed on whole to whoever watches it.
             other => match read::<wire::SessionScoped>(params).and_then(|scoped| scoped.session_id) {
                 Some(session) => {
@@ -194,6 +201,10 @@ impl Router {
             routed.replies.push(encode::error(id, encode::INVALID_PARAMS, &text));
             return;
         };
+        if table.open_asks() >= MOST_ASKS {
+            routed.replies.push(encode::answer(id, &body, &Answer::Cancelled));
+            return;
+        }
         self.ask(table, at, id, body, Purpose::Agent, Some(frame));
     }
 
@@ -235,7 +246,9 @@ impl Router {
         match pending {
             Pending::Call(reply) => drop(reply.send(result.map(whole).map_err(CallError::Refused))),
             Pending::Open { opening, reply } => {
-                if let Ok(raw) = &result
+                // A session that nobody waits for any more would never be taken out again.
+                if !reply.is_closed()
+                    && let Ok(raw) = &result
                     && let Some(session) = read::<wire::SessionScoped>(Some(raw)).and_then(|scoped| scoped.session_id)
                 {
                     table.add(session.into(), *opening, Phase::Live);
@@ -275,10 +288,11 @@ impl Router {
     }
 }
 
-/// The agent takes a question back.
-fn withdraw(table: &mut Table, params: Option<&RawValue>) {
+/// The agent takes a question back. It still waits for an answer, which says just that.
+fn withdraw(table: &mut Table, params: Option<&RawValue>, routed: &mut Routed) {
     let Some(request) = read::<wire::CancelRequest<'_>>(params) else { return };
-    let Some((at, ask)) = table.find_ask(request.request_id) else { return };
+    let Some((at, ask)) = table.take_ask(request.request_id) else { return };
+    routed.replies.push(encode::error(request.request_id, encode::REQUEST_CANCELLED, "the request was taken back"));
     let event = Event::Answered { ask, answer: Answer::Cancelled, by: AnsweredBy::Cancel };
     table.push(at, Signal::Update(Update::ours(event)));
 }

@@ -75,6 +75,13 @@ pub(super) enum Phase {
     Live,
 }
 
+/// What is left of a session that was taken out.
+pub(super) struct Removed {
+    pub hands: Arc<Hands>,
+    /// The agent still works on a prompt of it.
+    pub had_turn: bool,
+}
+
 /// A request of the agent that waits for somebody.
 pub(super) struct OpenAsk {
     pub id: Box<RawValue>,
@@ -89,6 +96,9 @@ pub(super) enum Purpose {
     /// It decides whether we write a file that could change how programs behave.
     Write { path: String, content: String },
 }
+
+/// Requests of one agent that may wait for an answer at once; one more is answered at once, with no.
+pub(super) const MOST_ASKS: usize = 1_024;
 
 /// Updates that may arrive before their session is known; beyond that they are noise.
 const MOST_EARLY: usize = 64;
@@ -139,10 +149,14 @@ impl Table {
         }
     }
 
-    pub(super) fn remove(&mut self, name: &str) -> Option<Slot> {
+    /// Takes a session out. What still comes for it, the end of a turn included, is noise from now on.
+    pub(super) fn remove(&mut self, name: &str) -> Option<Removed> {
         let at = self.by_name.remove(name)?;
         self.dirty.retain(|dirty| *dirty != at);
-        self.slots[at].take()
+        let calls = self.pending.len();
+        self.pending.retain(|_, pending| !matches!(pending, Pending::Prompt { session } if **session == *name));
+        let slot = self.slots[at].take()?;
+        Some(Removed { hands: slot.hands, had_turn: self.pending.len() < calls })
     }
 
     pub(super) fn slot(&mut self, name: &str) -> Option<&mut Slot> {
@@ -162,7 +176,7 @@ impl Table {
     }
 
     /// The question that the agent asked under this id, taken out.
-    pub(super) fn find_ask(&mut self, id: &RawValue) -> Option<(usize, AskId)> {
+    pub(super) fn take_ask(&mut self, id: &RawValue) -> Option<(usize, AskId)> {
         for (at, slot) in self.slots.iter_mut().enumerate() {
             let Some(slot) = slot else { continue };
             let found = slot.asks.iter().find(|(_, open)| open.id.get() == id.get()).map(|(ask, _)| *ask);
@@ -172,6 +186,11 @@ impl Table {
             }
         }
         None
+    }
+
+    /// Requests of the agent that wait for somebody, in all sessions.
+    pub(super) fn open_asks(&self) -> usize {
+        self.slots.iter().flatten().map(|slot| slot.asks.len()).sum()
     }
 
     pub(super) fn at(&mut self, at: usize) -> Option<&mut Slot> {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::Deserialize;
 
 use super::{
-    ApprovalMode, Chosen, Driver, Execution, Layer, Limits, Mcp, Models, Profile, ProfileError, Program, Tools,
+    ApprovalMode, Chosen, Driver, Execution, Layer, Limits, Mcp, Models, Profile, ProfileError, Program, Sandbox, Tools,
     Variables, builtin::check_name, launch::check_model, nearest,
 };
 
@@ -29,6 +29,8 @@ pub struct AgentConfig {
     pub env: Vec<String>,
     /// Tools of its own that stay on in chat and run unasked, such as `google_web_search`.
     pub native_tools: Vec<String>,
+    /// `off` (default), `of-the-agent`: its own sandbox, `landlock`: it may write to its workspace and its own folders only.
+    pub sandbox: Option<Sandbox>,
     pub limits: LimitsConfig,
 }
 
@@ -157,6 +159,7 @@ impl Profile {
             workspace: config.workspace.clone(),
             approval,
             native_tools: config.native_tools.clone(),
+            sandbox: config.sandbox.unwrap_or_default(),
         })
     }
 }

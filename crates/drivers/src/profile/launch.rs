@@ -71,12 +71,16 @@ pub enum Trust {
     Untrusted,
 }
 
-/// Whether the agent's own sandbox is asked for.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+/// What stands between the agent and the rest of the machine.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum Sandbox {
     #[default]
     Off,
+    /// The agent's own `--sandbox`.
     OfTheAgent,
+    /// The kernel lets it write to its workspace and its own folders only.
+    Landlock,
 }
 
 /// Everything needed to start the agent.

@@ -8,13 +8,18 @@ use std::time::Duration;
 use gembridge_core::driver::SlashCommands;
 use gembridge_core::limit::Limits;
 use gembridge_core::log::{Attachment, From, LogEntry, Pace};
-use gembridge_core::model::{AgentName, ClientId, Event, Outcome, Principal, Prompt, TurnId};
+use gembridge_core::model::{
+    AgentName, Answer, Ask, AskId, ClientId, Event, Failure, FailureKind, Outcome, Principal, Prompt, Seq, Stop, TurnId,
+};
 use gembridge_core::session::{AgentSetup, NewSession, SessionHandle, Sessions, SessionsConfig};
+use gembridge_core::store::Store;
 use gembridge_core::turn::{Fold, PermissionPolicy};
 use gembridge_drivers::acp::{AcpDriver, AcpSetup, Home, Spares};
 use gembridge_drivers::profile::{AgentConfig, ApprovalMode, Execution, Profile, Quirk, Sandbox, Trust};
 use gembridge_process::{GuardProgram, RestartPolicy, Spawner};
 use gembridge_store::MemoryStore;
+use gembridge_testkit::{Record, processes_with_tag};
+use serde_json::Value;
 use tempfile::TempDir;
 
 /// Long enough for a loaded machine; no test waits for it to pass.
@@ -26,6 +31,7 @@ pub struct Plan {
     pub limits: Limits,
     pub policy: PermissionPolicy,
     pub spares: Spares,
+    pub store: Arc<dyn Store>,
     pub folder: TempDir,
 }
 
@@ -34,24 +40,40 @@ pub struct Stage {
     pub sessions: Arc<Sessions>,
     pub folder: TempDir,
     pub spawner: Spawner,
+    /// What the agent's processes received, all of them.
+    pub record: Record,
 }
 
 impl Plan {
-    /// The fake agent with these arguments, working in an empty workspace.
+    /// The fake agent with these arguments, working in an empty workspace. It is recorded, and tagged.
     pub fn fake(args: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let workspace = folder.path().join("workspace");
         std::fs::create_dir(&workspace).unwrap();
+        let record = folder.path().join("record").display().to_string();
+        // `DIR` in an argument is the stage's own folder.
+        let here = folder.path().display().to_string();
+        let args = args.iter().map(|arg| arg.replace("DIR", &here));
+        let eyes = ["--record".to_owned(), record, "--tag".to_owned(), tag(&folder)];
         let config = AgentConfig {
             command: Some(gembridge_testkit::fake_agent_path().display().to_string()),
-            args: Some(args.iter().map(ToString::to_string).collect()),
+            args: Some(args.chain(eyes).collect()),
             mode: Some(Execution::Agent),
             workspace: Some(workspace.clone()),
             ..AgentConfig::default()
         };
         let mut profile = Profile::custom("fake", &config, &[]).unwrap();
         profile.limits.sessions_per_process = 8;
+        profile.limits.start_seconds = 30;
         Self::of(profile, gembridge_testkit::fake_agent_path(), Some(workspace), folder)
+    }
+
+    /// The same as a chat: no workspace, nothing to touch.
+    pub fn fake_chat(args: &[&str]) -> Self {
+        let mut plan = Self::fake(args);
+        plan.setup.execution = Execution::Chat;
+        plan.setup.workspace = None;
+        plan
     }
 
     pub fn of(profile: Profile, program: PathBuf, workspace: Option<PathBuf>, folder: TempDir) -> Self {
@@ -68,14 +90,16 @@ impl Plan {
             model: None,
             approval: ApprovalMode::Default,
             sandbox: Sandbox::Off,
-            fence: false,
             home: Home::OfTheProcess,
             private: folder.path().join("private"),
             cache: folder.path().join("cache"),
             spawner: Spawner::new(GuardProgram::at(env!("CARGO_BIN_EXE_drivers-test-guard"))).unwrap(),
             restart: RestartPolicy::default(),
         };
-        Self { setup, limits: Limits::default(), policy: PermissionPolicy::ask(), spares: Spares::None, folder }
+        // Nobody has to wait for a default: a test that needs a bound to be reached sets it.
+        let limits = Limits { cancel_grace: PATIENCE, ..Limits::default() };
+        let store = Arc::new(MemoryStore::new());
+        Self { setup, limits, policy: PermissionPolicy::ask(), spares: Spares::None, store, folder }
     }
 
     #[must_use]
@@ -84,9 +108,10 @@ impl Plan {
         self
     }
 
+    /// Changes one or two of the limits of sessions.
     #[must_use]
-    pub fn limits(mut self, limits: Limits) -> Self {
-        self.limits = limits;
+    pub fn limit(mut self, change: impl FnOnce(&mut Limits)) -> Self {
+        change(&mut self.limits);
         self
     }
 
@@ -101,13 +126,15 @@ impl Plan {
         let name = AgentName::new(self.setup.profile.name.as_str());
         let driver = Arc::new(AcpDriver::new(self.setup, self.spares));
         let setup = AgentSetup { driver: driver.clone(), limits: self.limits, policy: self.policy };
-        let sessions = Sessions::new(
-            Arc::new(MemoryStore::new()),
-            HashMap::from([(name, setup)]),
-            SessionsConfig::default(),
-        );
-        Stage { driver, sessions: Arc::new(sessions), folder: self.folder, spawner }
+        let sessions = Sessions::new(self.store, HashMap::from([(name, setup)]), SessionsConfig::default());
+        let record = Record::at(self.folder.path().join("record"));
+        Stage { driver, sessions: Arc::new(sessions), folder: self.folder, spawner, record }
     }
+}
+
+/// The folder's own name, which no other test shares.
+fn tag(folder: &TempDir) -> String {
+    format!("stage-{}", folder.path().file_name().unwrap().display())
 }
 
 /// The tests' own `PATH`, which agents need to find their interpreters.
@@ -122,22 +149,50 @@ impl Stage {
     }
 
     pub async fn session_of(&self, principal: &str) -> Client {
-        let agent = self.sessions.agents().next().unwrap().0.clone();
-        let new = NewSession {
-            principal: Principal::new(principal),
-            agent,
+        let new = NewSession { principal: Principal::new(principal), ..self.new_session() };
+        self.session_with(new).await
+    }
+
+    pub async fn session_with(&self, new: NewSession) -> Client {
+        Client::attach(self.sessions.create(new).await.unwrap()).await
+    }
+
+    pub fn new_session(&self) -> NewSession {
+        NewSession {
+            principal: Principal::new("tester"),
+            agent: self.sessions.agents().next().unwrap().0.clone(),
             workspace: None,
             model: None,
             mode: None,
             tool_servers: Vec::new(),
             slash: SlashCommands::AsText,
-        };
-        let handle = self.sessions.create(new).await.unwrap();
-        Client::attach(handle).await
+        }
     }
 
     pub fn workspace(&self) -> PathBuf {
         self.folder.path().join("workspace")
+    }
+
+    /// A path for `until PATH` that is not there yet, and its text.
+    pub fn gate(&self, name: &str) -> (PathBuf, String) {
+        let path = self.folder.path().join(name);
+        let text = path.display().to_string();
+        (path, text)
+    }
+
+    /// The living processes of the agent with all that they started, guards included.
+    pub fn processes(&self) -> Vec<u32> {
+        processes_with_tag(&tag(&self.folder))
+    }
+
+    /// Waits until the agent has received the `nth` message of a method, counted from 1.
+    pub async fn received(&self, method: &str, nth: usize) -> Value {
+        eventually(&format!("`{method}` {nth}"), || self.record.messages_of(method).into_iter().nth(nth - 1)).await
+    }
+
+    /// Waits until no process of the agent is left.
+    pub async fn deserted(&self) {
+        eventually("no process is left", || self.processes().is_empty().then_some(())).await;
     }
 
     /// Ends everything, and proves that nothing of it is left.
@@ -145,6 +200,19 @@ impl Stage {
         self.sessions.shutdown().await;
         tokio::time::timeout(PATIENCE, self.spawner.shut_down()).await.expect("every child is collected");
         assert_eq!(self.spawner.living(), 0);
+        assert_eq!(self.processes(), Vec::<u32>::new(), "no process outlives the stage");
+    }
+}
+
+/// Looks again and again until something is found.
+pub async fn eventually<T>(wanted: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let deadline = tokio::time::Instant::now() + PATIENCE;
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(tokio::time::Instant::now() < deadline, "never: {wanted}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
 
@@ -158,7 +226,7 @@ pub struct Client {
 
 impl Client {
     pub async fn attach(handle: SessionHandle) -> Self {
-        let attachment = handle.attach(From::After(gembridge_core::model::Seq::START), Pace::Own).await.unwrap();
+        let attachment = handle.attach(From::After(Seq::START), Pace::Own).await.unwrap();
         let seen = attachment.snapshot.iter().flat_map(|batch| batch.iter().cloned()).collect();
         Self { handle, attachment, seen, taken: 0 }
     }
@@ -187,28 +255,55 @@ impl Client {
         }
     }
 
+    /// The next question.
+    pub async fn asked(&mut self) -> Ask {
+        self.until(|event| match event {
+            Event::Asked(ask) => Some((**ask).clone()),
+            _ => None,
+        })
+        .await
+    }
+
+    /// Waits for a piece of text.
+    pub async fn said(&mut self, wanted: &str) {
+        self.until(|event| matches!(event, Event::Text(text) if text.to_str() == wanted).then_some(())).await;
+    }
+
+    pub async fn answer(&self, ask: AskId, answer: Answer) -> Result<(), gembridge_core::error::Error> {
+        self.handle.answer(ask, answer, ClientId(1)).await
+    }
+
     /// Prompts and waits for the end of that turn.
     pub async fn turn(&mut self, text: &str) -> Turned {
         let turn = self.prompt(text).await;
         self.finish(turn).await
     }
 
+    /// Waits for the end of a turn and gives all of it, what was seen before included.
     pub async fn finish(&mut self, turn: TurnId) -> Turned {
-        let mut events = Vec::new();
-        loop {
-            let entry = self.next().await;
-            if entry.turn != Some(turn) {
-                continue;
-            }
-            let ended = match &entry.event {
-                Event::Ended(outcome) => Some(outcome.clone()),
-                _ => None,
-            };
-            events.push(entry);
-            if let Some(outcome) = ended {
-                return Turned { events, outcome };
-            }
+        let ends = |entry: &LogEntry| match &entry.event {
+            Event::Ended(outcome) if entry.turn == Some(turn) => Some(outcome.clone()),
+            _ => None,
+        };
+        let mut outcome = self.seen[..self.taken].iter().find_map(ends);
+        while outcome.is_none() {
+            outcome = ends(&self.next().await);
         }
+        let events = self.seen[..self.taken].iter().filter(|entry| entry.turn == Some(turn)).cloned().collect();
+        Turned { events, outcome: outcome.unwrap() }
+    }
+
+    /// Everything seen so far, of all turns and between them.
+    pub fn seen(&self) -> &[LogEntry] {
+        &self.seen[..self.taken]
+    }
+
+    /// How often the log says that this turn ended. Looks at the whole log as it is now.
+    pub async fn ends_of(&self, turn: TurnId) -> usize {
+        let whole = self.handle.attach(From::After(Seq::START), Pace::Own).await.unwrap();
+        assert_eq!(whole.older, None, "the whole log is in memory");
+        let entries = whole.snapshot.iter().flat_map(|batch| batch.iter());
+        entries.filter(|entry| entry.turn == Some(turn) && matches!(entry.event, Event::Ended(_))).count()
     }
 }
 
@@ -229,5 +324,29 @@ impl Turned {
 
     pub fn text(&self) -> String {
         self.fold().text()
+    }
+
+    /// The failure of a turn that was interrupted.
+    pub fn failure(&self) -> &Failure {
+        match &self.outcome {
+            Outcome::Interrupted(failure) => failure,
+            other => panic!("the turn was not interrupted: {other:?}; it said `{}`", self.text()),
+        }
+    }
+
+    pub fn failed_as(&self, kind: FailureKind) -> &Failure {
+        let failure = self.failure();
+        assert_eq!(failure.kind, kind, "{failure}");
+        failure
+    }
+
+    /// The text of a turn that ended well.
+    pub fn finished(&self) -> String {
+        assert_eq!(self.outcome, Outcome::Finished(Stop::EndTurn), "it said `{}`", self.text());
+        self.text()
+    }
+
+    pub fn events(&self) -> impl Iterator<Item = &Event> {
+        self.events.iter().map(|entry| &entry.event)
     }
 }
