@@ -7,7 +7,9 @@ use std::fs;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Duration;
 
-use gembridge_process::{CommandSpec, Environment, GuardProgram, LineError, SpawnError, Spawner, StopPlan, startup};
+use gembridge_process::{
+    CommandSpec, Environment, GuardProgram, LineError, SpawnError, Spawner, StopPlan, guard, startup,
+};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 struct Task {
@@ -16,19 +18,27 @@ struct Task {
     script: String,
 }
 
+fn main() -> ExitCode {
+    if std::env::args().nth(1).is_some_and(|first| first == guard::COMMAND) {
+        return guard::main(std::env::args_os().skip(2));
+    }
+    startup::protect_process().unwrap();
+    own()
+}
+
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> ExitCode {
+async fn own() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let [task, guard, mark, rest @ ..] = &args[..] else {
         eprintln!("usage: process-test-owner TASK GUARD MARK [SCRIPT]");
         return ExitCode::from(2);
     };
-    startup::protect_process().unwrap();
-    let spawner = Spawner::new(GuardProgram::at(guard)).unwrap();
+    let guard = if guard == "self" { GuardProgram::this_binary() } else { GuardProgram::at(guard) };
+    let spawner = Spawner::new(guard).unwrap();
     let owner = Task { spawner, mark: mark.clone(), script: rest.first().cloned().unwrap_or_default() };
     match task.as_str() {
         "own" => owner.own().await,
-        "run" => owner.run().await,
+        "run-twice" => owner.run_twice().await,
         "huge-line" => owner.huge_line().await,
         "cycles" => owner.cycles().await,
         "spawn-from-a-large-heap" => owner.spawn_from_a_large_heap().await,
@@ -59,10 +69,12 @@ impl Task {
         std::future::pending::<()>().await;
     }
 
-    /// Runs one child to its end.
-    async fn run(&self) {
-        let child = self.spawner.spawn(self.shell(&self.script)).await.unwrap();
-        println!("{}", child.handle.wait().await);
+    /// Runs two children to their ends.
+    async fn run_twice(&self) {
+        for _ in 0..2 {
+            let child = self.spawner.spawn(self.shell(&self.script)).await.unwrap();
+            println!("{}", child.handle.wait().await);
+        }
         self.spawner.shut_down().await;
     }
 

@@ -211,6 +211,39 @@ async fn a_guard_that_is_not_there_is_said_so() {
 }
 
 #[tokio::test]
+async fn a_binary_guards_its_children_with_itself_even_after_it_was_replaced_on_disk() {
+    let marked = Marked::new();
+    let folder = tempfile::tempdir().unwrap();
+    let binary = folder.path().join("owner");
+    fs::copy(env!("CARGO_BIN_EXE_process-test-owner"), &binary).unwrap();
+    let replace = format!("rm {0} && echo other > {0}; exit 3", binary.display());
+    let mut owner = program(binary.to_str().unwrap());
+    let run = owner.args(["run-twice", "self", &marked.mark, &replace]).output().await.unwrap();
+    assert_eq!(run.stdout, b"exit code 3\nexit code 3\n", "{run:?}");
+}
+
+#[tokio::test]
+async fn s15_an_owner_hides_its_environment_from_its_children_and_still_guards_them() {
+    let marked = Marked::new();
+    let folder = tempfile::tempdir().unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let binary = folder.path().join("owner");
+    fs::copy(env!("CARGO_BIN_EXE_process-test-owner"), &binary).unwrap();
+    // The shell's parent is the guard, and the guard's parent is the owner.
+    let script = "owner=$(awk '/^PPid/ {print $2}' /proc/$PPID/status); cat /proc/$owner/environ; exit $?";
+    // Nothing is hidden from root.
+    let mut owner = if rustix::process::geteuid().is_root() {
+        let mut owner = program("setpriv");
+        owner.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&binary);
+        owner
+    } else {
+        program(binary.to_str().unwrap())
+    };
+    let run = owner.args(["run-twice", "self", &marked.mark, script]).output().await.unwrap();
+    assert_eq!(run.stdout, b"exit code 1\nexit code 1\n", "{run:?}");
+}
+
+#[tokio::test]
 async fn the_owner_spawns_without_a_fork() {
     let marked = Marked::new();
     let run = marked.owner("spawn-from-a-large-heap", "").output().await.unwrap();
@@ -232,18 +265,18 @@ async fn no_process_between_the_owner_and_the_command_forks() {
     let trace = folder.path().join("trace");
     let mut traced = program("strace");
     traced.args(["-f", "-e", "trace=clone,clone3,fork,vfork", "-o"]).arg(&trace);
-    traced.args([env!("CARGO_BIN_EXE_process-test-owner"), "run", GUARD, &marked.mark, "exit 0"]);
+    traced.args([env!("CARGO_BIN_EXE_process-test-owner"), "run-twice", GUARD, &marked.mark, "exit 0"]);
     let run = match traced.output().await {
         Ok(run) => run,
         // The page-fault measurement above holds the same line everywhere.
         Err(error) => return assert_eq!(error.kind(), std::io::ErrorKind::NotFound),
     };
-    assert_eq!(run.stdout, b"exit code 0\n", "{run:?}");
+    assert_eq!(run.stdout, b"exit code 0\nexit code 0\n", "{run:?}");
     let trace = fs::read_to_string(trace).unwrap();
     let calls: Vec<&str> =
         trace.lines().filter(|line| ["clone(", "clone3(", "fork("].iter().any(|call| line.contains(call))).collect();
     let spawns = calls.iter().filter(|line| line.contains("CLONE_VFORK") && line.contains("CLONE_VM")).count();
-    assert!(spawns >= 2, "the guard and its launch stage: {calls:?}");
+    assert!(spawns >= 4, "the guard and its launch stage: {calls:?}");
     for call in calls {
         assert!(call.contains("CLONE_VFORK") || call.contains("CLONE_THREAD"), "a fork: {call}");
     }
