@@ -1,0 +1,45 @@
+//! Prompts that look like commands of the agent.
+
+use gembridge_core::driver::SlashCommands;
+use gembridge_core::model::{ClientId, Content, Prompt};
+use gembridge_core::session::NewSession;
+
+use super::lab::LabPlan;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_strangers_prompt_that_looks_like_a_command_reaches_the_model_as_text() {
+    let lab = LabPlan::agent().await.start();
+    let mut client = lab.session().await;
+    let prompts: [&[&str]; 7] = [
+        &["/init"],
+        &["  /init now"],
+        &["$init"],
+        // What the agent trims, and how it joins, is wider than what looks like a blank.
+        &["\u{feff}/init"],
+        &["", "/init"],
+        &[" \n", "\u{a0}$init"],
+        &["/", "init"],
+    ];
+    for blocks in prompts {
+        lab.api.forget_requests();
+        let prompt = Prompt { content: blocks.iter().map(|text| Content::text(*text)).collect() };
+        let turn = client.handle.prompt(prompt, ClientId(1)).await.unwrap().turn;
+        let turned = client.finish(turn).await;
+        assert!(turned.text().starts_with("You said: "), "{blocks:?}: {}", turned.text());
+        let calls = lab.api.model_calls();
+        assert_eq!(calls.len(), 1, "{blocks:?}");
+        assert!(calls[0].body["contents"].to_string().contains("init"), "{blocks:?}");
+        assert!(!lab.workspace().join("GEMINI.md").exists(), "{blocks:?} was obeyed");
+    }
+    lab.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_operators_own_command_runs() {
+    let lab = LabPlan::agent().await.start();
+    let mut client = lab.session_with(NewSession { slash: SlashCommands::Run, ..lab.new_session() }).await;
+    client.turn("/init").await;
+    assert!(lab.workspace().join("GEMINI.md").exists());
+    assert_eq!(lab.api.model_calls().len(), 0);
+    lab.end().await;
+}
