@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use gembridge_drivers::acp::{AcpSetup, Home};
-use gembridge_drivers::profile::{Execution, Sandbox, Trust};
+use gembridge_drivers::profile::{Execution, Trust};
 use gembridge_process::{RestartPolicy, Spawner};
 
 use crate::agents::{Agent, Chosen};
@@ -27,8 +27,7 @@ pub fn setup(agent: Agent, workspace: Option<&Path>, home: Home, spawner: Spawne
         environment,
         model: None,
         approval: chosen.approval,
-        sandbox: Sandbox::Off,
-        fence: false,
+        sandbox: chosen.sandbox,
         home,
         private: folders.state.join("private"),
         cache: folders.cache.clone(),

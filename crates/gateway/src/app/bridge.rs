@@ -14,7 +14,7 @@ use gembridge_core::session::{AgentSetup, NewSession, SessionHandle, Sessions, S
 use gembridge_core::store::{SessionRecord, Store, StoreError};
 use gembridge_core::turn::PermissionPolicy;
 use gembridge_drivers::acp::{AcpDriver, AcpSetup, Home, Spares};
-use gembridge_drivers::profile::{Execution, Sandbox, Trust};
+use gembridge_drivers::profile::{Execution, Trust};
 use gembridge_process::{GuardProgram, RestartPolicy, Spawner};
 use gembridge_store::{DiskStore, MemoryStore};
 
@@ -157,8 +157,7 @@ async fn acp_setup(
         environment,
         model,
         approval: agent.profile.chosen.approval,
-        sandbox: Sandbox::Off,
-        fence: false,
+        sandbox: agent.profile.chosen.sandbox,
         home: Home::Lasting(folders.state.join("agents").join(&agent.profile.name)),
         private: folders.runs(),
         cache: folders.cache.clone(),

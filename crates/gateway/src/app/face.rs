@@ -79,7 +79,8 @@ impl Face for TerminalFace {
 /// The answer and nothing else, byte for byte: for a file or another program.
 #[derive(Default)]
 pub struct PipeFace {
-    ends_in_newline: bool,
+    /// The text so far does not end its last line.
+    is_mid_line: bool,
 }
 
 impl Face for PipeFace {
@@ -87,10 +88,10 @@ impl Face for PipeFace {
         match &entry.event {
             Event::Text(text) if !text.is_empty() => {
                 let text = text.to_str();
-                self.ends_in_newline = text.ends_with('\n');
+                self.is_mid_line = !text.ends_with('\n');
                 print(&text)
             }
-            Event::Ended(_) if !self.ends_in_newline => print("\n"),
+            Event::Ended(_) if self.is_mid_line => print("\n"),
             _ => Ok(()),
         }
     }

@@ -12,7 +12,7 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use crate::gembridge::Home;
 
 /// Long enough for a loaded machine; no test waits for it to pass.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// The binary with a terminal of its own, in which Ctrl-C is a key.
 struct Screen {

@@ -68,7 +68,7 @@ fn the_exit_code_tells_how_the_turn_ended() {
     assert_eq!(crashed.code, 1);
     assert!(crashed.stderr.lines().last().unwrap().starts_with("gembridge: agent `demo` ended with exit code 3"));
     let late = run(&home, &["--timeout", "1", "wait"]);
-    assert_eq!(late.code, 4, "{}", late.stderr);
+    assert_eq!((late.code, late.stdout.as_str()), (4, ""), "{}", late.stderr);
     let failed = run(&home, &["-o", "json", "error 500 no luck"]);
     assert_eq!(failed.code, 1);
     assert_eq!(failed.json()["is_error"], true);
@@ -128,4 +128,46 @@ fn s20_a_trusted_folder_is_worked_in_and_its_settings_are_still_not_read() {
     home.run(&["trust", "add", "project"]).succeeds();
     let ran = run(&home, &["--cwd", "project", "read note.txt"]);
     assert!(ran.succeeds().stdout.contains("from the workspace"));
+}
+
+#[test]
+fn s16_prompts_and_keys_are_in_no_log_whatever_the_level_and_however_it_ends() {
+    let home = Home::new().with_config("gembridge.toml", "[auth]\nbearer_token = 'canary-token'\n");
+    let log = home.path("log");
+    let variables = [
+        ("GEMINI_API_KEY", "canary-key"),
+        ("GEMBRIDGE_TOKEN", "canary-variable"),
+        ("LOG_LEVEL", "debug"),
+        ("LOG_FILE", log.to_str().unwrap()),
+    ];
+    for prompt in ["canary-prompt", "crash 3\ncanary-prompt", "error 500 x\ncanary-prompt", "permission canary-prompt"]
+    {
+        let ran = home.run_with(&["run", "--agent", "demo", prompt], &variables);
+        assert!(!ran.stderr.contains("canary"), "{}", ran.stderr);
+    }
+    let late = home.run_with(&["run", "--agent", "demo", "--timeout", "1", "wait\ncanary-prompt"], &variables);
+    assert!(!late.stderr.contains("canary"), "{}", late.stderr);
+    let logged = std::fs::read_to_string(&log).unwrap();
+    assert!(!logged.is_empty() && !logged.contains("canary"), "{logged}");
+}
+
+#[test]
+fn s15_the_agent_gets_none_of_our_secrets_and_a_hostile_prompt_stays_text() {
+    let home = Home::new().with_config(
+        "gembridge.toml",
+        "[agents.spy]\ncommand = '/bin/sh'\nargs = ['-c', 'env >&2; cat /proc/$$/cmdline >&2; exit 9']\n",
+    );
+    let secrets = [
+        ("GEMBRIDGE_TOKEN", "canary"),
+        ("AWS_SECRET_ACCESS_KEY", "canary"),
+        ("REDIS_URL", "canary"),
+        ("BEARER_TOKEN", "canary"),
+    ];
+    let log = home.path("log");
+    let variables = [&secrets[..], &[("LOG_LEVEL", "debug"), ("LOG_FILE", log.to_str().unwrap())]].concat();
+    let ran = home.run_with(&["run", "--agent", "spy", "\"; touch pwn #canary $(touch pwn)"], &variables);
+    assert_eq!(ran.code, 1, "{}", ran.stderr);
+    let logged = std::fs::read_to_string(&log).unwrap_or_default();
+    assert!(!format!("{}{}{logged}", ran.stdout, ran.stderr).contains("canary"), "{}{logged}", ran.stderr);
+    assert!(!home.path("pwn").exists());
 }
