@@ -104,7 +104,6 @@ impl<'a> Conversation<'a> {
         for entry in batch.iter().filter(|entry| entry.turn.is_none() || entry.turn == Some(turn)) {
             face.entry(entry).map_err(|error| anyhow::anyhow!("cannot write to standard output: {error}"))?;
             match &entry.event {
-                Event::Prompted { .. } | Event::Started => {}
                 Event::Asked(ask) => {
                     shown.has_answer = true;
                     if let Some(left) = self.answer(ask, face).await? {
@@ -112,7 +111,11 @@ impl<'a> Conversation<'a> {
                     }
                 }
                 Event::Ended(outcome) => return Ok(Some(Turned::Ended(outcome.clone()))),
-                _ => shown.has_answer = true,
+                Event::Text(_) | Event::Thought(_) | Event::Content(_) | Event::ToolCall(_) | Event::Plan(_) => {
+                    shown.has_answer = true;
+                }
+                // What an agent reports of itself is no answer yet.
+                _ => {}
             }
         }
         Ok(None)
