@@ -1,0 +1,6 @@
+//! Front ends: wire in, events out. One folder per dialect, all of the same shape.
+//!
+//! Knows the core and nothing else of ours: no driver, no process, no product; and no front end knows another.
+
+pub mod identity;
+pub mod problem;

@@ -1,0 +1,124 @@
+//! What goes wrong before or instead of an answer, by what the caller can do about it. Each front end renders it in
+//! its own envelope; the guard, which stands before all of them, renders it as the OpenAI one.
+
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use gembridge_core::error::Error;
+use gembridge_core::model::{Failure, FailureKind};
+use gembridge_core::store::StoreError;
+
+/// A request that gets no answer. `message` says what happened and the way out.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Problem {
+    pub kind: Kind,
+    pub message: String,
+    /// The field of the request that it is about.
+    pub param: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Invalid,
+    Unauthenticated,
+    /// A host or an origin that is not allowed.
+    Forbidden,
+    NotFound,
+    MethodNotAllowed,
+    TooLarge,
+    WrongMediaType,
+    RateLimited {
+        retry_after: Duration,
+    },
+    QueueFull {
+        retry_after: Duration,
+    },
+    /// The agent failed or broke its protocol.
+    Agent,
+    /// The agent's provider asks to slow down.
+    Provider,
+    Unavailable {
+        retry_after: Duration,
+    },
+    TimedOut,
+    StoreFull,
+    Internal,
+}
+
+impl Problem {
+    pub fn new(kind: Kind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), param: None }
+    }
+
+    pub fn invalid(param: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { kind: Kind::Invalid, message: message.into(), param: Some(param.into()) }
+    }
+}
+
+impl Kind {
+    pub fn status(self) -> StatusCode {
+        match self {
+            Self::Invalid => StatusCode::BAD_REQUEST,
+            Self::Unauthenticated => StatusCode::UNAUTHORIZED,
+            Self::Forbidden => StatusCode::FORBIDDEN,
+            Self::NotFound => StatusCode::NOT_FOUND,
+            Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
+            Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::WrongMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Self::RateLimited { .. } | Self::QueueFull { .. } | Self::Provider => StatusCode::TOO_MANY_REQUESTS,
+            Self::Agent => StatusCode::BAD_GATEWAY,
+            Self::Unavailable { .. } => StatusCode::SERVICE_UNAVAILABLE,
+            Self::TimedOut => StatusCode::GATEWAY_TIMEOUT,
+            Self::StoreFull => StatusCode::INSUFFICIENT_STORAGE,
+            Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+        }
+    }
+
+    /// When it may be tried again.
+    pub fn retry_after(self) -> Option<Duration> {
+        match self {
+            Self::RateLimited { retry_after } | Self::QueueFull { retry_after } | Self::Unavailable { retry_after } => {
+                Some(retry_after)
+            }
+            Self::Provider => Some(Duration::from_secs(10)),
+            _ => None,
+        }
+    }
+}
+
+impl From<Failure> for Problem {
+    /// The agent's standard error stays here: agents dump prompts there.
+    fn from(failure: Failure) -> Self {
+        let kind = match failure.kind {
+            FailureKind::Refused { .. } | FailureKind::Crashed | FailureKind::Protocol | FailureKind::NeedsLogin => {
+                Kind::Agent
+            }
+            FailureKind::RateLimited => Kind::Provider,
+            FailureKind::TimedOut => Kind::TimedOut,
+            FailureKind::Unavailable { retry_after } => Kind::Unavailable { retry_after },
+            FailureKind::LimitReached => Kind::Agent,
+            FailureKind::StoreFailed => Kind::StoreFull,
+            FailureKind::Unsupported => Kind::Invalid,
+            FailureKind::ShuttingDown => Kind::Unavailable { retry_after: Duration::from_secs(5) },
+            FailureKind::Internal => Kind::Internal,
+        };
+        Self::new(kind, failure.message)
+    }
+}
+
+impl From<Error> for Problem {
+    fn from(error: Error) -> Self {
+        let message = error.to_string();
+        match error {
+            Error::Agent(failure) => failure.into(),
+            Error::Invalid(_) | Error::NotAsked => Self::new(Kind::Invalid, message),
+            Error::UnknownSession(_) => Self::new(Kind::NotFound, message),
+            Error::Busy { retry_after, .. } => Self::new(Kind::QueueFull { retry_after }, message),
+            Error::Closed => Self::new(Kind::Unavailable { retry_after: Duration::from_secs(1) }, message),
+            Error::Store(StoreError::Unknown(_)) => Self::new(Kind::NotFound, message),
+            Error::Store(StoreError::Full) => Self::new(Kind::StoreFull, message),
+            Error::Store(_) => Self::new(Kind::Internal, message),
+        }
+    }
+}
