@@ -153,21 +153,17 @@ fn s16_prompts_and_keys_are_in_no_log_whatever_the_level_and_however_it_ends() {
 
 #[test]
 fn s15_the_agent_gets_none_of_our_secrets_and_a_hostile_prompt_stays_text() {
-    let home = Home::new().with_config(
-        "gembridge.toml",
-        "[agents.spy]\ncommand = '/bin/sh'\nargs = ['-c', 'env >&2; cat /proc/$$/cmdline >&2; exit 9']\n",
-    );
-    let secrets = [
-        ("GEMBRIDGE_TOKEN", "canary"),
-        ("AWS_SECRET_ACCESS_KEY", "canary"),
-        ("REDIS_URL", "canary"),
-        ("BEARER_TOKEN", "canary"),
-    ];
-    let log = home.path("log");
-    let variables = [&secrets[..], &[("LOG_LEVEL", "debug"), ("LOG_FILE", log.to_str().unwrap())]].concat();
-    let ran = home.run_with(&["run", "--agent", "spy", "\"; touch pwn #canary $(touch pwn)"], &variables);
+    let home = Home::new();
+    let seen = home.path("seen");
+    let script = format!("exec > '{}'; /usr/bin/env; /bin/cat /proc/$$/cmdline; exit 9", seen.display());
+    let settings = format!("[agents.spy]\ncommand = '/bin/sh'\nargs = ['-c', \"\"\"{script}\"\"\"]\n");
+    let home = home.with_config("gembridge.toml", &settings);
+    let names = ["GEMBRIDGE_TOKEN", "AWS_SECRET_ACCESS_KEY", "REDIS_URL", "BEARER_TOKEN"];
+    let secrets = names.map(|name| (name, "canary"));
+    let ran = home.run_with(&["run", "--agent", "spy", "\"; touch pwn #canary $(touch pwn)"], &secrets);
     assert_eq!(ran.code, 1, "{}", ran.stderr);
-    let logged = std::fs::read_to_string(&log).unwrap_or_default();
-    assert!(!format!("{}{}{logged}", ran.stdout, ran.stderr).contains("canary"), "{}{logged}", ran.stderr);
-    assert!(!home.path("pwn").exists());
+    let seen = std::fs::read_to_string(seen).unwrap();
+    assert!(seen.contains("HOME=") && seen.contains("/bin/sh"), "{seen}");
+    assert!(!seen.contains("canary"), "{seen}");
+    assert!(!ran.stderr.contains("canary") && !home.path("pwn").exists(), "{}", ran.stderr);
 }
