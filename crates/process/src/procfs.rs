@@ -10,9 +10,21 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_s
 pub(crate) struct Stat {
     pub(crate) pid: Pid,
     pub(crate) parent: i32,
-    pub(crate) zombie: bool,
+    pub(crate) kind: Kind,
     pub(crate) start_time: u64,
 }
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Program,
+    /// Ended, not collected.
+    Zombie,
+    /// A thread of the kernel: no program, no environment.
+    Kernel,
+}
+
+/// `PF_KTHREAD` among the flags of a process.
+const KERNEL_THREAD: u32 = 0x0020_0000;
 
 pub(crate) fn stat(pid: Pid) -> io::Result<Stat> {
     let text = fs::read(format!("/proc/{}/stat", pid.as_raw_nonzero()))?;
@@ -25,8 +37,14 @@ fn parse_stat(pid: Pid, text: &[u8]) -> Option<Stat> {
     let mut fields = std::str::from_utf8(&text[after_name..]).ok()?.split_ascii_whitespace();
     let state = fields.next()?;
     let parent = fields.next()?.parse().ok()?;
-    let start_time = fields.nth(17)?.parse().ok()?;
-    Some(Stat { pid, parent, zombie: matches!(state, "Z" | "X"), start_time })
+    let flags: u32 = fields.nth(4)?.parse().ok()?;
+    let start_time = fields.nth(12)?.parse().ok()?;
+    let kind = match state {
+        "Z" | "X" => Kind::Zombie,
+        _ if flags & KERNEL_THREAD != 0 => Kind::Kernel,
+        _ => Kind::Program,
+    };
+    Some(Stat { pid, parent, kind, start_time })
 }
 
 pub(crate) fn all_pids() -> io::Result<Vec<Pid>> {
@@ -46,7 +64,7 @@ pub(crate) fn descendants(root: Pid) -> io::Result<Vec<Stat>> {
     while !generation.is_empty() {
         let next: Vec<Stat> = everyone.iter().filter(|process| generation.contains(&process.parent)).copied().collect();
         generation = next.iter().map(|process| process.pid.as_raw_nonzero().get()).collect();
-        found.extend(next.into_iter().filter(|process| !process.zombie));
+        found.extend(next.into_iter().filter(|process| process.kind != Kind::Zombie));
     }
     Ok(found)
 }
@@ -117,14 +135,14 @@ mod tests {
     fn a_process_name_with_spaces_and_parentheses_does_not_shift_the_fields() {
         let text = b"7 (a) Z (b) S 3 7 7 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 1 0 4711 1 1";
         let pid = Pid::from_raw(7).unwrap();
-        let expected = Stat { pid, parent: 3, zombie: false, start_time: 4711 };
+        let expected = Stat { pid, parent: 3, kind: Kind::Program, start_time: 4711 };
         assert_eq!(parse_stat(pid, text), Some(expected));
     }
 
     #[test]
     fn this_process_is_seen_with_memory() {
         let me = rustix::process::getpid();
-        assert!(!stat(me).unwrap().zombie);
+        assert_eq!(stat(me).unwrap().kind, Kind::Program);
         let memory = tree_memory(me).unwrap();
         assert!(memory.rss > 0 && memory.pss > 0 && memory.processes >= 1, "{memory:?}");
     }

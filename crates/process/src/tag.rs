@@ -12,12 +12,15 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, geteuid, getpid};
 
-use crate::procfs::{self, Stat};
+use crate::procfs::{self, Kind, Stat};
 
 /// The variable that carries the tag.
 pub const TAG_VARIABLE: &str = "GEMBRIDGE_RUN";
 
 const SWEEP_ROUNDS: u32 = 50;
+/// So many rounds wait for processes in the middle of an exec to show their environment.
+const BLANK_ROUNDS: u32 = 5;
+
 const ROUND_PAUSE: Duration = Duration::from_millis(10);
 
 /// One owner of children: a process, told apart from every other that ever had its pid.
@@ -36,7 +39,7 @@ impl RunTag {
     }
 
     fn is_alive(&self) -> bool {
-        procfs::stat(self.pid).is_ok_and(|now| now.start_time == self.start_time && !now.zombie)
+        procfs::stat(self.pid).is_ok_and(|now| now.start_time == self.start_time && now.kind != Kind::Zombie)
     }
 }
 
@@ -112,40 +115,51 @@ pub(crate) fn sweep_child(child: &ChildTag) -> io::Result<Swept> {
 
 fn kill_tagged(doomed: impl Fn(&ChildTag) -> bool) -> io::Result<Swept> {
     let mut killed: Vec<Stat> = Vec::new();
-    for _ in 0..SWEEP_ROUNDS {
-        let found = tagged(&doomed)?;
-        if found.is_empty() {
-            return Ok(Swept { killed: killed.len(), left: 0 });
+    let mut found = look(&doomed)?;
+    for round in 0..SWEEP_ROUNDS {
+        let settled = found.blank == 0 || round >= BLANK_ROUNDS;
+        if found.doomed.is_empty() && settled {
+            break;
         }
-        for process in found {
-            if let Err(error) = procfs::signal(&process, Signal::KILL) {
+        for process in &found.doomed {
+            if let Err(error) = procfs::signal(process, Signal::KILL) {
                 tracing::warn!(pid = process.pid.as_raw_nonzero(), %error, "cannot kill a leftover process");
             }
-            if !killed.contains(&process) {
-                killed.push(process);
+            if !killed.contains(process) {
+                killed.push(*process);
             }
         }
         std::thread::sleep(ROUND_PAUSE);
+        found = look(&doomed)?;
     }
-    let left = tagged(&doomed)?.len();
-    Ok(Swept { killed: killed.len() - left.min(killed.len()), left })
+    let left = found.doomed.len();
+    Ok(Swept { killed: killed.len().saturating_sub(left), left })
 }
 
-fn tagged(doomed: impl Fn(&ChildTag) -> bool) -> io::Result<Vec<Stat>> {
+struct Found {
+    doomed: Vec<Stat>,
+    /// Processes that show no environment: those few that have none, and those in the middle of an exec.
+    blank: usize,
+}
+
+fn look(doomed: impl Fn(&ChildTag) -> bool) -> io::Result<Found> {
     let me = getpid();
     let user = geteuid().as_raw();
-    let mut found = Vec::new();
+    let mut found = Found { doomed: Vec::new(), blank: 0 };
     for pid in procfs::all_pids()? {
         let path = format!("/proc/{}", pid.as_raw_nonzero());
         // A process that ends while it is looked at is not an error, it is gone.
         let ours = pid != me && fs::metadata(&path).is_ok_and(|meta| meta.uid() == user);
         let Ok(seen) = procfs::stat(pid) else { continue };
-        if !ours || seen.zombie {
+        if !ours || seen.kind != Kind::Program {
             continue;
         }
         let Ok(environment) = fs::read(format!("{path}/environ")) else { continue };
-        if tag_in(&environment).is_some_and(|tag| doomed(&tag)) {
-            found.push(Stat { parent: 0, ..seen });
+        if environment.is_empty() {
+            found.blank += 1;
+        } else if tag_in(&environment).is_some_and(|tag| doomed(&tag)) {
+            // Whose child it is changes when its parent is killed; who it is does not.
+            found.doomed.push(Stat { parent: 0, ..seen });
         }
     }
     Ok(found)
