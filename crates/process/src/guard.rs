@@ -14,6 +14,7 @@ mod supervise;
 mod tree;
 
 use std::ffi::OsString;
+use std::io::Write as _;
 use std::process::ExitCode;
 
 pub(crate) use options::DEFAULT_GRACE;
@@ -33,9 +34,16 @@ pub fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
             Stage::Launch { guard } => launch::become_command(&options, guard),
         },
         Err(problem) => {
-            eprintln!("guard: {problem}");
+            complain(&problem);
             ExitCode::from(EXIT_USAGE)
         }
+    }
+}
+
+/// `eprintln!` would panic when nobody reads any more, which is just when a guard has work to do.
+fn complain(problem: &dyn std::fmt::Display) {
+    if writeln!(std::io::stderr(), "guard: {problem}").is_err() {
+        // Nobody is left to hear it.
     }
 }
 

@@ -3,6 +3,24 @@
 //!
 //! This crate must not know any protocol that its children speak, nor sessions, nor which programs they are. It never
 //! reads the environment: what a child gets is what the caller gives.
+//!
+//! ```no_run
+//! # async fn example(environment: gembridge_process::Environment) -> Result<(), Box<dyn std::error::Error>> {
+//! use gembridge_process::{Child, CommandSpec, GuardProgram, Spawner, StopPlan};
+//!
+//! let spawner = Spawner::new(GuardProgram::this_binary())?;
+//! let child = spawner.spawn(CommandSpec::new("agent", environment).args(["--stdio"])).await?;
+//! let Child { mut stdin, mut stdout, stderr, handle } = child;
+//! stdin.write_line("hello").await?;
+//! while let Some(batch) = stdout.next_batch().await? {
+//!     for line in &batch {
+//!         println!("{} bytes", line.len());
+//!     }
+//! }
+//! println!("{}; {}", handle.stop(StopPlan::default()).await, stderr.tail());
+//! # Ok(())
+//! # }
+//! ```
 
 pub mod child;
 pub mod environment;
@@ -22,8 +40,8 @@ pub use child::{Child, Exit, ExitWatch, Handle, StderrTail, StopPlan, TreeMemory
 pub use environment::Environment;
 pub use excerpt::escape_excerpt;
 pub use lines::{Batch, LineError, LineReader, LineSplitter};
-pub use pool::{Factory, Pool, PoolConfig, PoolError};
+pub use pool::{Factory, Failure, Pool, PoolConfig, PoolError, PoolStatus};
 pub use sandbox::Sandbox;
-pub use spawn::{CommandSpec, GuardProgram, SpawnError, Spawner};
+pub use spawn::{CommandSpec, GuardProgram, Limits, SpawnError, Spawner};
 pub use supervise::{Admission, RestartPolicy, Supervisor};
 pub use tag::{RunTag, Swept, sweep};

@@ -32,6 +32,8 @@ const STDOUT_PIPE: usize = 256 * 1024;
 static CHILDREN: AtomicU64 = AtomicU64::new(0);
 
 /// What to run. The environment is complete: nothing of ours is added but the tag of the run.
+///
+/// The command's standard input is a socket: reading it works like a pipe, opening it again as `/dev/stdin` does not.
 #[derive(Debug, Clone)]
 pub struct CommandSpec {
     /// A path, or a name that is looked up in the `PATH` of `env`. Relative to `cwd`.

@@ -19,6 +19,9 @@ const GUARD_PATIENCE: Duration = Duration::from_secs(10);
 /// What is in the pipe when the last writer is gone is read in no time.
 const STDERR_PATIENCE: Duration = Duration::from_secs(2);
 
+/// The exit code of a Rust program that panicked.
+const PANICKED: i32 = 101;
+
 /// Where a child is in its life. Both parts move forward only.
 #[derive(Debug, Clone)]
 pub(crate) struct Life {
@@ -90,8 +93,9 @@ impl Attendant {
                 Exit::Code(-1)
             }
         };
-        // A guard that was killed could not clean up. One that repeats its command's signal looks the same from here.
-        if matches!(exit, Exit::Signal(_)) {
+        // A guard that was killed or panicked could not clean up. One that repeats how its command ended looks the same
+        // from here.
+        if matches!(exit, Exit::Signal(_) | Exit::Code(PANICKED)) {
             sweep_up(self.tag).await;
         }
         if drained.is_none() {

@@ -21,7 +21,7 @@ use rustix::net::{
 use rustix::process::{Pid, Signal, getpid, getppid, set_parent_process_death_signal, setsid};
 use rustix::stdio::{dup2_stdin, stdin};
 
-use super::{COMMAND, EXIT_NOT_STARTED, Options, Report, Stage, StartFailure, StartStage};
+use super::{COMMAND, EXIT_NOT_STARTED, Options, Report, Stage, StartFailure, StartStage, complain};
 use crate::sandbox;
 
 /// Starts the launch stage as a child of this guard; returns its pid, which becomes the command's, and the gate.
@@ -46,14 +46,14 @@ pub(super) fn become_command(options: &Options, guard: Pid) -> ExitCode {
     let gate = match rustix::io::fcntl_dupfd_cloexec(stdin(), 3) {
         Ok(gate) => UnixStream::from(gate),
         Err(error) => {
-            eprintln!("guard: cannot keep the gate: {error}");
+            complain(&format_args!("cannot keep the gate: {error}"));
             return ExitCode::from(EXIT_NOT_STARTED);
         }
     };
     let failure = prepare_and_exec(options, guard, &gate);
     // If the guard is gone too there is nobody left to tell.
     if let Err(error) = (&gate).write_all(format!("{}\n", Report::Failed(failure)).as_bytes()) {
-        eprintln!("guard: cannot report: {error}");
+        complain(&format_args!("cannot report: {error}"));
     }
     ExitCode::from(EXIT_NOT_STARTED)
 }

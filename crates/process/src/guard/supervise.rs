@@ -17,7 +17,7 @@ use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 
 use super::report::MAX_REPORT;
 use super::tree::{self, Collected};
-use super::{EXIT_NOT_STARTED, Options, Report, StartFailure, StartStage, launch};
+use super::{EXIT_NOT_STARTED, Options, Report, StartFailure, StartStage, complain, launch};
 use crate::child::Exit;
 
 /// Between two rounds of killing: a fork that slipped through is met by the next one.
@@ -40,10 +40,10 @@ pub(super) fn run(options: &Options) -> ExitCode {
     };
     let_go_of_the_commands_files();
     if let Err(error) = guard.watch() {
-        eprintln!("guard: {error}");
+        complain(&error);
         // Whatever broke, nothing of the tree may outlive its guard.
         if let Err(error) = tree::kill() {
-            eprintln!("guard: cannot kill the tree: {error}");
+            complain(&format_args!("cannot kill the tree: {error}"));
         }
     }
     guard.leave()
@@ -63,7 +63,7 @@ fn settle_in() -> io::Result<Signals> {
     setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) })?;
     // Only so that `ps` shows a name instead of `exe`.
     if let Err(error) = fs::write("/proc/self/comm", "gembridge-guard") {
-        eprintln!("guard: cannot set the process name: {error}");
+        complain(&format_args!("cannot set the process name: {error}"));
     }
     Signals::listen()
 }
@@ -87,7 +87,7 @@ fn close_inherited() -> io::Result<()> {
 fn let_go_of_the_commands_files() {
     let replaced = File::options().write(true).open("/dev/null").and_then(|null| Ok(dup2_stdout(null)?));
     if let Err(error) = replaced.and_then(|()| std::env::set_current_dir("/")) {
-        eprintln!("guard: cannot let go of output and folder: {error}");
+        complain(&format_args!("cannot let go of output and folder: {error}"));
     }
 }
 
@@ -96,7 +96,7 @@ fn tell_owner(report: &Report) {
     // The owner may be gone, deaf, or a terminal. None of that is the command's concern.
     match rustix::net::send(stdin(), line.as_bytes(), SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
         Ok(_) | Err(Errno::PIPE | Errno::AGAIN | Errno::NOTSOCK | Errno::CONNRESET) => {}
-        Err(error) => eprintln!("guard: cannot report `{report}`: {error}"),
+        Err(error) => complain(&format_args!("cannot report `{report}`: {error}")),
     }
 }
 
@@ -267,7 +267,7 @@ impl Guard {
             Some(Exit::Code(code)) => ExitCode::from(u8::try_from(code).unwrap_or(u8::MAX)),
             Some(Exit::Signal(signal)) => {
                 if let Err(error) = signal_hook::low_level::emulate_default_handler(signal) {
-                    eprintln!("guard: cannot repeat signal {signal}: {error}");
+                    complain(&format_args!("cannot repeat signal {signal}: {error}"));
                 }
                 ExitCode::from(128_u8.wrapping_add(u8::try_from(signal).unwrap_or(0)))
             }

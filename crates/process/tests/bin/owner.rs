@@ -4,6 +4,7 @@
 
 use std::fmt::Display;
 use std::fs;
+use std::io::Write as _;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Duration;
 
@@ -41,6 +42,7 @@ async fn own() -> ExitCode {
         "run-twice" => owner.run_twice().await,
         "huge-line" => owner.huge_line().await,
         "cycles" => owner.cycles().await,
+        "write-past-the-limit" => write_past_the_limit(),
         "spawn-from-a-large-heap" => owner.spawn_from_a_large_heap().await,
         unknown => panic!("unknown task `{unknown}`"),
     }
@@ -147,6 +149,20 @@ impl Task {
         report("faults-after-fork", rewrite(&mut heap));
         assert!(forked.unwrap().wait().unwrap().success());
     }
+}
+
+/// A full disk and a reader that left are errors to handle, not signals to die of.
+fn write_past_the_limit() {
+    let mut file = tempfile_in_memory();
+    setrlimit(Resource::Fsize, Rlimit { current: Some(10), maximum: Some(10) }).unwrap();
+    report("file", file.write(b"0123456789").and_then(|_| file.write(b"more")).unwrap_err().kind());
+    let (read, mut write) = std::io::pipe().unwrap();
+    drop(read);
+    report("pipe", write.write(b"more").unwrap_err().kind());
+}
+
+fn tempfile_in_memory() -> fs::File {
+    rustix::fs::memfd_create("limited", rustix::fs::MemfdFlags::CLOEXEC).unwrap().into()
 }
 
 fn report(what: &str, value: impl Display) {

@@ -244,6 +244,13 @@ async fn s15_an_owner_hides_its_environment_from_its_children_and_still_guards_t
 }
 
 #[tokio::test]
+async fn r16_a_full_disk_and_a_closed_pipe_are_errors_to_a_protected_owner() {
+    let marked = Marked::new();
+    let run = marked.owner("write-past-the-limit", "").output().await.unwrap();
+    assert_eq!(String::from_utf8_lossy(&run.stdout), "file file too large\npipe broken pipe\n", "{run:?}");
+}
+
+#[tokio::test]
 async fn the_owner_spawns_without_a_fork() {
     let marked = Marked::new();
     let run = marked.owner("spawn-from-a-large-heap", "").output().await.unwrap();
