@@ -1,7 +1,5 @@
 //! Which agents there are on this machine, and which one is meant.
 
-mod remembered;
-
 use std::path::{Path, PathBuf};
 
 use gembridge_drivers::detect::{self, Detection, Disk};
@@ -114,29 +112,6 @@ pub fn versions(programs: &[(Profile, PathBuf)], config: &Config) -> Vec<Option<
         tracing::warn!(%error, "cannot ask programs for their versions");
         vec![None; programs.len()]
     })
-}
-
-/// The version that decides how the agent is started; asked of the program once and remembered until it changes.
-///
-/// `None` where all versions start alike, or where the program does not tell. Called from inside an event loop.
-pub async fn launch_version(agent: &Agent, config: &Config, spawner: &Spawner) -> Option<Version> {
-    if agent.profile.command.older.is_empty() {
-        return None;
-    }
-    let memory = remembered::Versions::of(&config.folders.cache);
-    if let Some(version) = memory.get(&agent.program) {
-        return Some(version);
-    }
-    match detect::version_of(&agent.profile, &agent.program, &config.environment.to_map(), spawner).await {
-        Ok(version) => {
-            memory.put(&agent.program, version);
-            Some(version)
-        }
-        Err(error) => {
-            tracing::info!(agent = agent.profile.name, %error, "no version; the newest one is assumed");
-            None
-        }
-    }
 }
 
 /// An event loop for a question or two.

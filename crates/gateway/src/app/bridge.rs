@@ -9,7 +9,7 @@ use anyhow::Context as _;
 use gembridge_core::driver::SlashCommands;
 use gembridge_core::error::Error;
 use gembridge_core::limit::Limits;
-use gembridge_core::model::{AgentName, Principal, SessionId};
+use gembridge_core::model::{AgentName, Principal, SessionId, ToolKind};
 use gembridge_core::session::{AgentSetup, NewSession, SessionHandle, Sessions, SessionsConfig, Viewer};
 use gembridge_core::store::{SessionRecord, Store, StoreError};
 use gembridge_core::turn::PermissionPolicy;
@@ -20,11 +20,14 @@ use gembridge_store::{DiskStore, MemoryStore};
 
 use crate::agents::{self, Agent, Chosen};
 use crate::command::Context;
-use crate::command::run::SessionRequest;
+use crate::command::run::{Permissions, SessionRequest};
 use crate::config::folders::ensure_private;
-use crate::config::settings::{Policy, Settings};
+use crate::config::settings::Settings;
 use crate::exit::{CommandError, ExitCode};
 use crate::leftovers;
+
+/// What a standing setting may allow: neither what destroys nor what cannot be told, nor a change of the rules.
+const HARMLESS: [ToolKind; 5] = [ToolKind::Read, ToolKind::Search, ToolKind::Think, ToolKind::Fetch, ToolKind::Edit];
 
 /// Everything that was started for a command. [`Bridge::close`] ends all of it.
 pub struct Bridge {
@@ -58,13 +61,14 @@ impl Bridge {
         let workspace = workspace(request, earlier.as_ref(), &agent);
         let spawner = Spawner::new(GuardProgram::this_binary()).context("cannot prepare to start the agent")?;
         let model = request.model.as_deref().map(str::to_owned);
-        let setup = acp_setup(&agent, workspace.clone(), model, context, spawner.clone()).await;
+        let setup = acp_setup(&agent, workspace.clone(), model, context, spawner.clone());
         let name = AgentName::new(agent.profile.name.as_str());
         let driver = Arc::new(AcpDriver::new(setup, Spares::None));
-        let policy = match request.policy {
+        let policy = match request.permissions {
             // Whoever runs the command answers, by hand or by their flag.
-            Policy::Ask | Policy::Allow => PermissionPolicy::ask(),
-            Policy::Deny => PermissionPolicy::reject(),
+            Permissions::Ask | Permissions::Allow => PermissionPolicy::ask(),
+            Permissions::AllowHarmless => PermissionPolicy::ask().with_auto(HARMLESS),
+            Permissions::Deny => PermissionPolicy::reject(),
         };
         let limits = limits(&context.config.settings, &agent);
         let agents = HashMap::from([(name.clone(), AgentSetup { driver, limits, policy })]);
@@ -138,7 +142,7 @@ fn workspace(request: &SessionRequest, earlier: Option<&SessionRecord>, agent: &
     }
 }
 
-async fn acp_setup(
+fn acp_setup(
     agent: &Agent,
     workspace: Option<PathBuf>,
     model: Option<String>,
@@ -148,7 +152,8 @@ async fn acp_setup(
     let folders = &context.config.folders;
     let environment = context.config.environment.to_map();
     AcpSetup {
-        version: agents::launch_version(agent, &context.config, &spawner).await,
+        // Asked for by the driver if the agent does not start.
+        version: None,
         execution: if workspace.is_some() { Execution::Agent } else { Execution::Chat },
         workspace,
         // Ours, named in the settings, or checked against the trust list when the flags were read.
@@ -169,8 +174,8 @@ async fn acp_setup(
 }
 
 /// The agent as `doctor` greets it: in an empty folder.
-pub async fn probe_setup(agent: &Agent, context: &Context, spawner: Spawner) -> AcpSetup {
-    acp_setup(agent, None, None, context, spawner).await
+pub fn probe_setup(agent: &Agent, context: &Context, spawner: Spawner) -> AcpSetup {
+    acp_setup(agent, None, None, context, spawner)
 }
 
 fn limits(settings: &Settings, agent: &Agent) -> Limits {

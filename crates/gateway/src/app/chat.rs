@@ -29,7 +29,7 @@ pub async fn chat(bridge: &Bridge, request: &SessionRequest, context: &Context) 
         return Ok(ExitCode::Cancelled);
     }
     let mut face = TerminalFace::new(context.terminal);
-    let answers = Answers::by(request.policy, is_attended);
+    let answers = Answers::by(request.permissions, is_attended);
     let input = Input::start().map_err(anyhow::Error::from)?;
     let mut conversation = Conversation::join(&bridge.session, answers, input, &bridge.agent.profile.title).await?;
     loop {

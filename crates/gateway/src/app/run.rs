@@ -23,7 +23,7 @@ pub async fn run(bridge: &Bridge, request: &RunRequest, context: &Context) -> Co
         && std::io::stdin().is_terminal()
         && context.terminal.stderr.is_terminal;
     let input = if is_attended { Input::start().map_err(anyhow::Error::from)? } else { Input::none() };
-    let answers = Answers::by(request.session.policy, is_attended);
+    let answers = Answers::by(request.session.permissions, is_attended);
     let title = &bridge.agent.profile.title;
     let mut conversation = Conversation::join(&bridge.session, answers, input, title).await?;
     match conversation.turn(&request.prompt, face.as_mut()).await? {

@@ -11,7 +11,7 @@ use super::bridge::core_error;
 use super::face::Face;
 use super::input::Input;
 use super::interrupt::{Interrupt, Interrupts};
-use crate::config::settings::Policy;
+use crate::command::run::Permissions;
 use crate::exit::{CommandError, ExitCode};
 use crate::render::{ask, spinner};
 use crate::terminal::write_stderr;
@@ -168,12 +168,12 @@ async fn by_hand(asked: &Ask, input: &mut Input, face: &mut dyn Face) -> Answer 
 }
 
 impl Answers {
-    /// By the policy, and by whether somebody sits at the keyboard.
-    pub fn by(policy: Policy, is_attended: bool) -> Self {
-        match policy {
-            Policy::Allow => Self::Allow,
-            Policy::Ask if is_attended => Self::Person,
-            Policy::Ask | Policy::Deny => Self::Nobody,
+    /// By what was allowed, and by whether somebody sits at the keyboard.
+    pub fn by(permissions: Permissions, is_attended: bool) -> Self {
+        match permissions {
+            Permissions::Allow => Self::Allow,
+            Permissions::Ask | Permissions::AllowHarmless if is_attended => Self::Person,
+            Permissions::Ask | Permissions::AllowHarmless | Permissions::Deny => Self::Nobody,
         }
     }
 }

@@ -17,7 +17,7 @@ use crate::terminal::{self, escape};
 
 use super::{Context, pretty};
 
-/// One real handshake with an agent: started, greeted, a session opened, ended.
+/// One real handshake with an agent: started, greeted, ended.
 ///
 /// Called once, from the main thread, outside any event loop. Nothing of the agent is left when it returns.
 pub trait Probe {

@@ -36,7 +36,7 @@ pub struct SessionRequest {
     pub mode: Option<Arc<str>>,
     /// A trusted folder to work in; `None` is an empty private one.
     pub workspace: Option<PathBuf>,
-    pub policy: Policy,
+    pub permissions: Permissions,
     pub resume: Option<SessionId>,
     pub author: Author,
 }
@@ -48,6 +48,36 @@ pub enum Author {
     Person,
     /// Whatever came through a pipe.
     Pipe,
+}
+
+/// What becomes of the agent's questions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Permissions {
+    /// Whoever is there answers; with nobody there, no.
+    Ask,
+    Deny,
+    /// The settings allow reading, searching, fetching and editing; the rest is asked.
+    AllowHarmless,
+    /// The person typed it for this one command: yes to every call of it.
+    Allow,
+}
+
+impl Permissions {
+    fn typed(policy: Policy) -> Self {
+        match policy {
+            Policy::Ask => Self::Ask,
+            Policy::Deny => Self::Deny,
+            Policy::Allow => Self::Allow,
+        }
+    }
+
+    fn standing(policy: Policy) -> Self {
+        match policy {
+            Policy::Ask => Self::Ask,
+            Policy::Deny => Self::Deny,
+            Policy::Allow => Self::AllowHarmless,
+        }
+    }
 }
 
 pub fn run(args: &RunArgs, context: &Context) -> CommandResult {
@@ -99,13 +129,16 @@ fn session(args: &AgentArgs, author: Author, context: &Context) -> Result<Sessio
         let folder = workspace.as_deref()?;
         settings.workspaces.iter().find(|(path, _)| path.as_path() == folder).map(|(_, policy)| *policy)
     };
-    let policy = args.permissions.or_else(of_workspace).unwrap_or(settings.policy);
+    let permissions = match args.permissions {
+        Some(policy) => Permissions::typed(policy),
+        None => Permissions::standing(of_workspace().unwrap_or(settings.policy)),
+    };
     let agent = agents::choose(&context.profiles, &context.config)?;
     Ok(SessionRequest {
         agent,
         model: args.model.as_ref().map(|model| model.as_str().into()),
         mode: args.mode.as_deref().map(Into::into),
-        policy,
+        permissions,
         workspace,
         resume: args.resume,
         author,

@@ -129,7 +129,7 @@ pub enum Policy {
     Ask,
     /// Always no.
     Deny,
-    /// Yes to this one call, every time.
+    /// Yes to each call. As a setting it covers reading, searching, fetching and editing; the rest is still asked.
     Allow,
 }
 

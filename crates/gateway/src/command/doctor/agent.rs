@@ -134,13 +134,7 @@ fn handshake(agent: &Agent, context: &Context, probe: &dyn Probe) -> Check {
         Ok(greeting) => {
             let name = greeting.name.unwrap_or_else(|| agent.profile.title.clone());
             let version = greeting.version.map(|version| format!(" {version}")).unwrap_or_default();
-            Check::ok(
-                "handshake",
-                format!(
-                    "{name}{version} answered `initialize` and opened a session in {} ms",
-                    greeting.took.as_millis()
-                ),
-            )
+            Check::ok("handshake", format!("{name}{version} answered `initialize` in {} ms", greeting.took.as_millis()))
         }
         Err(failure) => {
             let (what, way_out) = match failure.message.split_once("; ") {
