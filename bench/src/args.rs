@@ -1,0 +1,30 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+#[derive(Debug, clap::Parser)]
+#[command(name = "gembridge-bench", about = "Ours, peers and the limit, side by side in one run.")]
+pub struct Args {
+    /// The scenarios to run; all of them without a name.
+    pub scenarios: Vec<String>,
+
+    /// Times that each scenario goes round all its contenders.
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    pub rounds: u32,
+
+    /// Writes every number to a file as well.
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+
+    /// Names the scenarios and runs none.
+    #[arg(long)]
+    pub list: bool,
+
+    /// A folder with another `node`, for one more row of `cold-ready`: version 22 and later keep compiled code.
+    #[arg(long, value_name = "FOLDER")]
+    pub node: Option<PathBuf>,
+
+    /// Chunks of one burst in `firehose`.
+    #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub chunks: u32,
+}
