@@ -42,6 +42,8 @@ pub struct CommandSpec {
     pub env: Environment,
     /// The caller's own folder if not given.
     pub cwd: Option<PathBuf>,
+    /// What the files that it makes leave to others: nothing, if not given.
+    pub umask: Option<u32>,
     pub sandbox: Option<Sandbox>,
     pub limits: Limits,
 }
@@ -49,7 +51,7 @@ pub struct CommandSpec {
 impl CommandSpec {
     pub fn new(program: impl Into<OsString>, env: Environment) -> Self {
         let limits = Limits::default();
-        Self { program: program.into(), args: Vec::new(), env, cwd: None, sandbox: None, limits }
+        Self { program: program.into(), args: Vec::new(), env, cwd: None, umask: None, sandbox: None, limits }
     }
 
     #[must_use]
@@ -61,6 +63,12 @@ impl CommandSpec {
     #[must_use]
     pub fn cwd(mut self, cwd: impl Into<PathBuf>) -> Self {
         self.cwd = Some(cwd.into());
+        self
+    }
+
+    #[must_use]
+    pub fn umask(mut self, umask: Option<u32>) -> Self {
+        self.umask = umask;
         self
     }
 
@@ -255,6 +263,7 @@ impl Spawner {
             stage: Stage::Guard,
             grace: spec.limits.grace,
             cwd: spec.cwd.clone(),
+            umask: spec.umask,
             fence: spec.sandbox.clone(),
             command: std::iter::once(&spec.program).chain(&spec.args).cloned().collect(),
         };

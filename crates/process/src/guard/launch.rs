@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use rustix::cmsg_space;
+use rustix::fs::Mode;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
     recvmsg, sendmsg,
@@ -64,6 +65,9 @@ fn prepare_and_exec(options: &Options, guard: Pid, gate: &UnixStream) -> StartFa
     }
     if let Some(Err(error)) = options.cwd.as_ref().map(std::env::set_current_dir) {
         return StartFailure::new(StartStage::Cwd, &error);
+    }
+    if let Some(mask) = options.umask {
+        rustix::process::umask(Mode::from_raw_mode(mask));
     }
     if let Some(Err(error)) = options.fence.as_ref().map(sandbox::enter) {
         return StartFailure::new(StartStage::Fence, &error);

@@ -14,6 +14,8 @@ pub(crate) struct Options {
     /// Between SIGTERM and SIGKILL when the tree is ended.
     pub(crate) grace: Duration,
     pub(crate) cwd: Option<PathBuf>,
+    /// For the command; the guard's own, which leaves nothing to others, if not given.
+    pub(crate) umask: Option<u32>,
     pub(crate) fence: Option<Sandbox>,
     /// The program and its arguments; never empty.
     pub(crate) command: Vec<OsString>,
@@ -29,7 +31,9 @@ pub(crate) enum Stage {
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum UsageError {
-    #[error("no command; usage: `guard [--grace-ms N] [--cwd DIR] [--fence] [--write DIR]… -- COMMAND ARGS…`")]
+    #[error(
+        "no command; usage: `guard [--grace-ms N] [--cwd DIR] [--umask N] [--fence] [--write DIR]… -- COMMAND ARGS…`"
+    )]
     NoCommand,
     #[error("unknown option `{0}`; options end with `--`")]
     Unknown(String),
@@ -40,8 +44,14 @@ pub(crate) enum UsageError {
 impl Options {
     pub(crate) fn parse(args: impl Iterator<Item = OsString>) -> Result<Self, UsageError> {
         let mut args = args;
-        let mut options =
-            Self { stage: Stage::Guard, grace: DEFAULT_GRACE, cwd: None, fence: None, command: Vec::new() };
+        let mut options = Self {
+            stage: Stage::Guard,
+            grace: DEFAULT_GRACE,
+            cwd: None,
+            umask: None,
+            fence: None,
+            command: Vec::new(),
+        };
         while let Some(option) = args.next() {
             match option.to_str() {
                 Some("--") => break,
@@ -55,6 +65,7 @@ impl Options {
                     options.stage = Stage::Launch { guard: Pid::from_raw(pid).ok_or(needs)? };
                 }
                 Some("--cwd") => options.cwd = Some(folder(args.next(), "--cwd")?),
+                Some("--umask") => options.umask = Some(number(args.next().as_deref(), "--umask", "a number")?),
                 Some("--fence") => _ = options.fence.get_or_insert_default(),
                 Some("--write") => {
                     options.fence.get_or_insert_default().writable.push(folder(args.next(), "--write")?);
@@ -73,6 +84,9 @@ impl Options {
         }
         if let Some(cwd) = &self.cwd {
             args.extend(["--cwd".into(), cwd.into()]);
+        }
+        if let Some(umask) = self.umask {
+            args.extend(["--umask".into(), umask.to_string().into()]);
         }
         if let Some(fence) = &self.fence {
             args.push("--fence".into());
@@ -109,6 +123,7 @@ mod tests {
             stage: Stage::Launch { guard: Pid::from_raw(7).unwrap() },
             grace: Duration::from_millis(20),
             cwd: Some("/w --cwd".into()),
+            umask: Some(0o022),
             fence: Some(Sandbox { writable: vec!["/a".into(), "--".into()] }),
             command: vec!["--".into(), "--cwd".into(), "".into()],
         };
@@ -116,6 +131,7 @@ mod tests {
             stage: Stage::Guard,
             grace: DEFAULT_GRACE,
             cwd: None,
+            umask: None,
             fence: Some(Sandbox::default()),
             command: vec!["x".into()],
         };

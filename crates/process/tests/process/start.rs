@@ -129,6 +129,13 @@ async fn s15_a_child_finds_the_given_environment_and_folder_and_nothing_else() {
 }
 
 #[tokio::test]
+async fn a_child_that_works_for_a_person_makes_files_as_that_person_would() {
+    let marked = Marked::new();
+    let (lines, _) = output(marked.spawner.spawn(marked.shell("umask").umask(Some(0o022))).await.unwrap()).await;
+    assert_eq!(lines, ["0022"]);
+}
+
+#[tokio::test]
 async fn s15_a_child_has_three_descriptors_even_if_its_owner_inherited_more() {
     let marked = Marked::new();
     let script = "ls /proc/self/fd | tr '\\n' ' '; echo";
