@@ -2,5 +2,13 @@
 
 mod acp {
     mod basics;
+    mod calls;
+    mod crashes;
+    mod flow;
+    mod hangs;
+    mod noise;
+    mod races;
     mod stage;
+    mod trees;
+    mod updates;
 }

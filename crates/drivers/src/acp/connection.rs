@@ -12,16 +12,23 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
+use super::hands::Patience;
 use super::router::{Routed, Router};
-use super::table::{CallError, Opening, Pending, Sink, Table};
+use super::table::{CallError, MOST_ASKS, Opening, Pending, Sink, Table};
 use super::{encode, error};
 
-/// Lines that may wait for the agent to read; one more is refused.
+/// Lines of ours that may wait for the agent to read; one more is refused.
 const OUTBOX: usize = 256;
+/// Room beside them for answers: an agent that asks much at once, and reads, gets every one of them.
+const ANSWERS: usize = 4 * MOST_ASKS;
 /// Jobs that our hands do for the agent at once; more wait.
 const MOST_JOBS: usize = 32;
+/// Commands whose end the agent waits for at once; one more is refused. They never hold up anything else.
+const MOST_WAITS: usize = 256;
 /// How long the exit code of a process whose output ended may take to come.
 const LAST_WORD: Duration = Duration::from_secs(2);
+/// How long the rest of its stderr may take after that.
+const LAST_LINES: Duration = Duration::from_millis(500);
 
 pub(super) struct Connection {
     shared: Arc<Shared>,
@@ -40,7 +47,7 @@ struct Shared {
 
 impl Connection {
     pub(super) fn new(child: Child, router: Router) -> Self {
-        let (outbox, lines) = mpsc::channel(OUTBOX);
+        let (outbox, lines) = mpsc::channel(OUTBOX + ANSWERS);
         let shared = Arc::new(Shared {
             router,
             table: Mutex::default(),
@@ -66,15 +73,25 @@ impl Connection {
 
     /// Hands a line to the writer. A full outbox means an agent that does not read.
     pub(super) fn send(&self, line: Bytes) -> Result<(), Failure> {
+        if self.shared.outbox.capacity() <= ANSWERS {
+            return Err(self.unread());
+        }
+        self.answer(line)
+    }
+
+    /// Hands over the answer to a request of the agent.
+    pub(super) fn answer(&self, line: Bytes) -> Result<(), Failure> {
         if let Some(failure) = self.table().lost() {
             return Err(failure.clone());
         }
-        self.shared.outbox.try_send(line).map_err(|_| {
-            let agent = &self.router().agent;
-            let retry_after = Duration::from_secs(1);
-            let message = format!("agent `{agent}` does not read what it is sent; try again in a moment");
-            Failure::new(FailureKind::Unavailable { retry_after }, message)
-        })
+        self.shared.outbox.try_send(line).map_err(|_| self.unread())
+    }
+
+    fn unread(&self) -> Failure {
+        let agent = &self.router().agent;
+        let retry_after = Duration::from_secs(1);
+        let message = format!("agent `{agent}` does not read what it is sent; try again in a moment");
+        Failure::new(FailureKind::Unavailable { retry_after }, message)
     }
 
     /// One call and its whole result.
@@ -214,11 +231,15 @@ async fn write(shared: Arc<Shared>, mut stdin: Writer, mut lines: mpsc::Receiver
 
 /// The reader: drains the pipe in large reads and hands each session its batch.
 async fn read(shared: Arc<Shared>, mut stdout: LineReader, handle: Arc<Handle>) {
-    let mut jobs = JoinSet::new();
+    let (mut jobs, mut waits) = (JoinSet::new(), JoinSet::new());
     let failure = loop {
         let batch = tokio::select! {
             batch = stdout.next_batch(), if jobs.len() < MOST_JOBS => batch,
             Some(done) = jobs.join_next(), if !jobs.is_empty() => {
+                reply(&shared, done).await;
+                continue;
+            }
+            Some(done) = waits.join_next(), if !waits.is_empty() => {
                 reply(&shared, done).await;
                 continue;
             }
@@ -249,7 +270,15 @@ async fn read(shared: Arc<Shared>, mut stdout: LineReader, handle: Arc<Handle>) 
             send(&shared, line).await;
         }
         for job in routed.jobs {
-            jobs.spawn(job.perform());
+            match job.patience() {
+                Patience::Short => {
+                    jobs.spawn(job.perform());
+                }
+                Patience::UntilExit if waits.len() < MOST_WAITS => {
+                    waits.spawn(job.perform());
+                }
+                Patience::UntilExit => send(&shared, job.refuse("too many commands are waited for at once")).await,
+            }
         }
         if routed.noise > 0 {
             tracing::debug!(agent = %shared.router.agent, lines = routed.noise, "lines that nobody waited for");
@@ -287,7 +316,11 @@ async fn ended(shared: &Shared, stdout: &LineReader, handle: &Handle) -> Failure
     }
     let agent = &shared.router.agent;
     let message = match tokio::time::timeout(LAST_WORD, handle.wait()).await {
-        Ok(exit) => format!("agent `{agent}` ended with {exit}"),
+        Ok(exit) => {
+            // What it wrote last may still be on its way through the other pipe.
+            drop(tokio::time::timeout(LAST_LINES, handle.watch().ended()).await);
+            format!("agent `{agent}` ended with {exit}")
+        }
         Err(_) => {
             handle.end();
             format!("agent `{agent}` closed its output")

@@ -157,6 +157,12 @@ impl Inner {
         loop {
             tokio::select! {
                 () = process.connection().gone() => break,
+                () = process.vacated() => {
+                    if is_of_no_use(&process, Duration::ZERO) {
+                        process.connection().stop().await;
+                        break;
+                    }
+                }
                 () = tokio::time::sleep(INSPECTION) => {
                     unused = if process.live() == 0 { unused + INSPECTION } else { Duration::ZERO };
                     let fate = self.inspect(&process, unused).await;
@@ -182,11 +188,9 @@ impl Inner {
         if size > limit {
             process.condemn();
         }
-        let idle = process.connection().table().running_turns() == 0;
-        let of_no_use = process.live() == 0 && (process.is_condemned() || unused >= UNUSED);
         // Far too large: its idle sessions go with it, a running turn never does.
-        let too_large = size > 2 * limit;
-        if idle && (of_no_use || too_large) { Fate::End } else { Fate::Stay }
+        let too_large = size > 2 * limit && process.connection().table().running_turns() == 0;
+        if is_of_no_use(process, unused) || too_large { Fate::End } else { Fate::Stay }
     }
 
     fn unavailable(&self, error: PoolError<Failure>) -> Failure {
@@ -217,6 +221,11 @@ impl Inner {
             PoolError::ShutDown => Failure::new(FailureKind::ShuttingDown, "the gateway is going down"),
         }
     }
+}
+
+/// It serves nobody, and will not again or has not for long.
+fn is_of_no_use(process: &AgentProcess, unused: Duration) -> bool {
+    process.live() == 0 && (process.is_condemned() || unused >= UNUSED)
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use gembridge_core::model::{
-    Answer, AskBody, AskOption, Location, OptionKind, Text, ToolCall, ToolCallId, ToolContent, ToolKind, ToolStatus,
+    Answer, AskBody, AskOption, Event, Location, OptionKind, Text, ToolCall, ToolCallId, ToolContent, ToolKind,
+    ToolStatus,
 };
 use serde::Deserialize;
 use serde_json::json;
@@ -58,6 +59,15 @@ pub(super) enum Job {
     },
 }
 
+/// How long a job may take.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Patience {
+    /// As long as a disk or a start takes.
+    Short,
+    /// As long as somebody's command runs.
+    UntilExit,
+}
+
 #[derive(Clone, Copy)]
 pub(super) enum TerminalCall {
     Output,
@@ -67,6 +77,13 @@ pub(super) enum TerminalCall {
 }
 
 impl Hands {
+    /// The session is over: what it started ends, whoever still waits for it.
+    pub(super) fn drop_everything(&self) {
+        if let Some(work) = &self.work {
+            work.terminals.end_all();
+        }
+    }
+
     /// The job that a request asks for, or the answer that refuses it.
     pub(super) fn job(self: &Arc<Self>, id: &RawValue, method: &str, params: Option<&RawValue>) -> Result<Job, Bytes> {
         let unknown = || encode::error(id, encode::METHOD_NOT_FOUND, &format!("no method `{method}` here"));
@@ -98,17 +115,50 @@ impl Hands {
 }
 
 impl Job {
+    pub(super) fn patience(&self) -> Patience {
+        match self {
+            Self::Terminal { call: TerminalCall::WaitForExit, .. } => Patience::UntilExit,
+            _ => Patience::Short,
+        }
+    }
+
+    /// The answer to a job that is not done.
+    pub(super) fn refuse(&self, why: &str) -> Bytes {
+        let (Self::Read { id, .. }
+        | Self::Write { id, .. }
+        | Self::Consent { id, .. }
+        | Self::CreateTerminal { id, .. }
+        | Self::Terminal { id, .. }) = self;
+        encode::error(id, encode::INTERNAL_ERROR, why)
+    }
+
     /// Does it, and gives the line that answers the agent.
     pub(super) async fn perform(self) -> Bytes {
         match self {
             Self::Read { hands, id, request } => read_file(&hands, &id, request).await,
-            Self::Write { hands, id, path, content } => write_file(&hands, &id, path, content).await,
-            Self::Consent { id, path, .. } => {
-                encode::error(&id, encode::INTERNAL_ERROR, &format!("nobody was asked about writing `{path}`"))
-            }
+            Self::Write { hands, id, path, content } => write_file(&hands, &id, path, content).await.0,
+            Self::Consent { ref path, .. } => self.refuse(&format!("nobody was asked about writing `{path}`")),
             Self::CreateTerminal { hands, id, request } => create_terminal(&hands, &id, request).await,
             Self::Terminal { hands, id, call, terminal } => use_terminal(&hands, &id, call, &terminal).await,
         }
+    }
+}
+
+/// A write that was asked about, and agreed to.
+pub(super) struct AgreedWrite {
+    pub hands: Arc<Hands>,
+    pub id: Box<RawValue>,
+    pub path: String,
+    pub content: String,
+}
+
+impl AgreedWrite {
+    /// Does it, and gives the line that answers the agent and the end of the record that the question began.
+    pub(super) async fn perform(self) -> (Bytes, Event) {
+        let mut record = ToolCall::update(consent_id(&self.path));
+        let (line, status) = write_file(&self.hands, &self.id, self.path, self.content).await;
+        record.status = Some(status);
+        (line, Event::ToolCall(Box::new(record)))
     }
 }
 
@@ -123,12 +173,13 @@ async fn read_file(hands: &Hands, id: &RawValue, request: wire::ReadTextFile) ->
     }
 }
 
-async fn write_file(hands: &Hands, id: &RawValue, path: String, content: String) -> Bytes {
-    let Some(work) = &hands.work else { return nothing_to_touch(id) };
+/// The answer to the agent, and what became of the file.
+async fn write_file(hands: &Hands, id: &RawValue, path: String, content: String) -> (Bytes, ToolStatus) {
+    let Some(work) = &hands.work else { return (nothing_to_touch(id), ToolStatus::Failed) };
     let jail = Arc::clone(&work.jail);
     match on_disk(move || jail.write_text(&path, &content)).await {
-        Ok(()) => encode::result(id, &json!({})),
-        Err(error) => refused(id, &error),
+        Ok(()) => (encode::result(id, &json!({})), ToolStatus::Completed),
+        Err(error) => (refused(id, &error), ToolStatus::Failed),
     }
 }
 
@@ -199,11 +250,17 @@ fn read<'a, T: Deserialize<'a>>(id: &RawValue, params: Option<&'a RawValue>) -> 
 
 const ALLOW: &str = "allow";
 
+/// The record of a question of ours, which no tool of the agent shares.
+pub(super) fn consent_id(path: &str) -> ToolCallId {
+    ToolCallId::new(format!("write {path}"))
+}
+
 /// The question that stands before a write to a file which other programs obey.
 pub(super) fn consent(path: &str, content: &str) -> AskBody {
-    let mut tool = ToolCall::update(ToolCallId::new(format!("write {path}")));
+    let mut tool = ToolCall::update(consent_id(path));
     tool.title = Some(format!("write `{path}`, which other programs obey").into());
-    tool.kind = Some(ToolKind::Edit);
+    // Who may edit unasked may not therefore change what other programs run.
+    tool.kind = Some(ToolKind::Execute);
     tool.status = Some(ToolStatus::Pending);
     tool.content = Some(vec![ToolContent::Diff { path: path.into(), old: None, new: Text::plain(content) }]);
     tool.locations = Some(vec![Location { path: path.into(), line: None }]);

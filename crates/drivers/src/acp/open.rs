@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
-use gembridge_core::driver::{Change, Opened, Resume, SessionSpec, Signal};
+use gembridge_core::driver::{AgentSession as _, Change, Opened, Parting, Resume, SessionSpec, Signal, SlashCommands};
 use gembridge_core::model::{Failure, FailureKind, SessionFacts};
 use serde_json::json;
 use tokio::sync::mpsc;
 
+use super::connection::Connection;
 use super::hands::{Hands, Work};
-use super::launch::AcpSetup;
+use super::launch::{AcpSetup, Home};
 use super::process::{AgentProcess, Lease, Premade};
 use super::repeat::RepeatFilter;
 use super::session::{AcpSession, model_option};
@@ -20,29 +21,37 @@ use super::{decode, encode, error, wire};
 use crate::profile::{Execution, Quirk};
 use crate::workspace::{Jail, JailLimits, PrivateDir, TerminalLimits, Terminals};
 
-/// Batches that a session's owner may be behind; then the agent waits.
-const SIGNALS: usize = 64;
+/// Batches that a session's owner may be behind, each up to what one read holds; then the agent waits.
+const SIGNALS: usize = 16;
 /// A replay that says nothing for this long is over.
 const REPLAY_QUIET: Duration = Duration::from_millis(300);
 
 /// A session for whoever asked.
 pub(super) async fn session(setup: &AcpSetup, lease: Lease, spec: SessionSpec) -> Result<Opened, Failure> {
     let process = Arc::clone(lease.process());
-    let mut ready = match prepared(&process, &spec, lease) {
+    let ready = match prepared(&process, &spec, lease) {
         Prepared::Ahead(ready) => *ready,
         Prepared::Place(lease) => match loaded(setup, &process, &spec).await? {
-            Some(half) => half.ready(lease, Resumed::Yes),
-            None => fresh(setup, &process, cwd(setup, &spec)?, &spec).await?.ready(lease, Resumed::No),
+            Some(half) => half.ready(lease, Resumed::Yes, spec.slash),
+            None => fresh(setup, &process, cwd(setup, &spec)?, &spec).await?.ready(lease, Resumed::No, spec.slash),
         },
     };
-    ready.apply(setup, &spec).await?;
-    Ok(ready.opened(&spec))
+    match ready.apply(setup, &spec).await {
+        Ok(()) => Ok(ready.opened(setup, &spec)),
+        Err(failure) => {
+            Box::new(ready.session).close(Parting::Release).await;
+            Err(failure)
+        }
+    }
 }
 
 /// A session for nobody yet.
 pub(super) async fn ahead(setup: &AcpSetup, process: &Arc<AgentProcess>) -> Result<(), Failure> {
     let plain = SessionSpec::plain();
     let half = fresh(setup, process, cwd(setup, &plain)?, &plain).await?;
+    if let Some(slot) = process.connection().table().slot(&half.name) {
+        slot.phase = Phase::Ahead;
+    }
     process.keep_premade(Premade { opened: half.answer, name: half.name, signals: half.signals, folder: half.folder });
     Ok(())
 }
@@ -58,13 +67,12 @@ fn prepared(process: &Arc<AgentProcess>, spec: &SessionSpec, place: Lease) -> Pr
     match plain.then(|| process.take_premade()).flatten() {
         Some((premade, lease)) => {
             process.uncount(place);
-            Prepared::Ahead(Box::new(Ready {
-                lease,
-                name: premade.name,
-                answer: premade.opened,
-                signals: premade.signals,
-                resumed: Resumed::No,
-            }))
+            if let Some(slot) = process.connection().table().slot(&premade.name) {
+                slot.phase = Phase::Live;
+            }
+            let Premade { opened, name, signals, folder: _ } = premade;
+            let half = Half { name, answer: opened, signals, folder: None };
+            Prepared::Ahead(Box::new(half.ready(lease, Resumed::No, spec.slash)))
         }
         None => Prepared::Place(place),
     }
@@ -102,21 +110,23 @@ enum Resumed {
     No,
 }
 
+/// A session that is somebody's. Dropping it takes it out of the process again.
 struct Ready {
-    lease: Lease,
-    name: Arc<str>,
+    session: AcpSession,
     answer: Bytes,
     signals: mpsc::Receiver<Vec<Signal>>,
     resumed: Resumed,
 }
 
 impl Half {
-    fn ready(self, lease: Lease, resumed: Resumed) -> Ready {
+    fn ready(self, lease: Lease, resumed: Resumed, slash: SlashCommands) -> Ready {
         let lease = match self.folder {
             Some(folder) => lease.in_folder(folder),
             None => lease,
         };
-        Ready { lease, name: self.name, answer: self.answer, signals: self.signals, resumed }
+        let option = wire(&self.answer).and_then(|opened| model_option(&opened));
+        let session = AcpSession::new(lease, self.name, slash, facts(&self.answer).models, option);
+        Ready { session, answer: self.answer, signals: self.signals, resumed }
     }
 }
 
@@ -188,7 +198,7 @@ async fn authenticate(setup: &AcpSetup, process: &AgentProcess) -> Result<(), Fa
 
 /// The session from before, where the agent has it and loading does no harm. `None`: it must begin anew.
 async fn loaded(setup: &AcpSetup, process: &AgentProcess, spec: &SessionSpec) -> Result<Option<Half>, Failure> {
-    let Some(resume) = &spec.resume else { return Ok(None) };
+    let Some(resume) = spec.resume.as_ref().filter(|_| is_kept(setup, spec)) else { return Ok(None) };
     let method = match process.abilities() {
         can if can.resume => "session/resume",
         can if can.load => "session/load",
@@ -208,6 +218,14 @@ async fn loaded(setup: &AcpSetup, process: &AgentProcess, spec: &SessionSpec) ->
     }
 }
 
+/// Whether a session of an earlier process can still be where the agent looks for it. If not, nobody waits for a load.
+fn is_kept(setup: &AcpSetup, spec: &SessionSpec) -> bool {
+    let own_home = setup.login.as_ref().is_some_and(|login| login.private_home);
+    let home_stays = !own_home || matches!(setup.home, Home::Lasting(_));
+    let folder_stays = setup.workspace.is_some() || spec.workspace.is_some();
+    home_stays && (folder_stays || !setup.profile.has(Quirk::SessionsAreKeptByFolder))
+}
+
 async fn load(
     setup: &AcpSetup,
     process: &AgentProcess,
@@ -220,21 +238,39 @@ async fn load(
     let (opening, signals) = opening(setup, cwd)?;
     let connection = process.connection();
     connection.table().add(Arc::clone(&name), opening, Phase::Replaying);
+    let claim = Claim { connection, name: Some(Arc::clone(&name)) };
     let servers = encode::tool_servers(&spec.tool_servers);
     let mut params = json!({ "sessionId": name, "cwd": cwd, "mcpServers": servers });
     add_meta(&mut params, process);
-    let answer = connection.call(method, &params, within(setup)).await;
-    if answer.is_err() {
-        connection.table().remove(&name);
-    }
-    let answer = answer?;
+    let answer = connection.call(method, &params, within(setup)).await?;
     if setup.profile.has(Quirk::LoadReplayStraddlesResponse) {
         replay_is_over(process, &name).await;
     }
     if let Some(slot) = connection.table().slot(&name) {
         slot.phase = Phase::Live;
     }
+    claim.keep();
     Ok(Half { name, answer, signals, folder: None })
+}
+
+/// A session that is taken out again unless it came to be.
+struct Claim<'a> {
+    connection: &'a Connection,
+    name: Option<Arc<str>>,
+}
+
+impl Claim<'_> {
+    fn keep(mut self) {
+        self.name = None;
+    }
+}
+
+impl Drop for Claim<'_> {
+    fn drop(&mut self) {
+        if let Some(name) = &self.name {
+            self.connection.table().remove(name);
+        }
+    }
 }
 
 /// Waits until the agent has stopped repeating the old conversation.
@@ -268,50 +304,38 @@ async fn next_minute_after(resume: &Resume) {
 
 impl Ready {
     /// Sets what was asked for and is not so already.
-    async fn apply(&mut self, setup: &AcpSetup, spec: &SessionSpec) -> Result<(), Failure> {
-        let facts = self.facts();
+    async fn apply(&self, setup: &AcpSetup, spec: &SessionSpec) -> Result<(), Failure> {
+        let facts = facts(&self.answer);
         if let Some(model) = spec.model.as_ref().filter(|model| facts.model.as_ref() != Some(model)) {
-            self.change(Change::Model(Arc::clone(model))).await?;
+            self.session.changing(Change::Model(Arc::clone(model))).await?;
         }
-        let mode = spec.mode.clone().or_else(|| mode_of(setup));
-        if let Some(mode) = mode.filter(|mode| facts.mode.as_ref() != Some(mode)) {
-            self.change(Change::Mode(mode)).await?;
+        if let Some(mode) = mode_of(setup, spec).filter(|mode| facts.mode.as_ref() != Some(mode)) {
+            self.session.changing(Change::Mode(mode)).await?;
         }
         Ok(())
     }
 
-    async fn change(&mut self, change: Change) -> Result<(), Failure> {
-        let process = Arc::clone(self.lease.process());
-        let models = self.facts().models;
-        super::session::checked(&models, &change)?;
-        let option = self.wire().and_then(|opened| model_option(&opened));
-        super::session::changed(&process, &self.name, option.as_deref(), change).await.map(|_| ())
-    }
-
-    fn wire(&self) -> Option<wire::SessionOpened<'_>> {
-        serde_json::from_slice(&self.answer).ok()
-    }
-
-    fn facts(&self) -> SessionFacts {
-        self.wire().map(|opened| decode::session_facts(&opened)).unwrap_or_default()
-    }
-
-    fn opened(self, spec: &SessionSpec) -> Opened {
-        let mut facts = self.facts();
+    fn opened(self, setup: &AcpSetup, spec: &SessionSpec) -> Opened {
+        let mut facts = facts(&self.answer);
         facts.model = spec.model.clone().or(facts.model);
-        facts.mode = spec.mode.clone().or(facts.mode);
-        let option = self.wire().and_then(|opened| model_option(&opened));
-        let resumed = self.resumed == Resumed::Yes;
-        let name = Arc::clone(&self.name);
-        let session = AcpSession::new(self.lease, self.name, spec.slash, facts.models.clone(), option);
-        Opened { agent: Box::new(session), signals: self.signals, facts, agent_session: name, resumed }
+        facts.mode = mode_of(setup, spec).or(facts.mode);
+        let (agent_session, resumed) = (self.session.name(), self.resumed == Resumed::Yes);
+        Opened { agent: Box::new(self.session), signals: self.signals, facts, agent_session, resumed }
     }
 }
 
-/// The mode that the operator wants in every session.
-fn mode_of(setup: &AcpSetup) -> Option<Arc<str>> {
-    let mode = setup.profile.mode_id(setup.approval, setup.trust).ok().flatten()?;
-    Some(mode.into())
+fn wire(answer: &Bytes) -> Option<wire::SessionOpened<'_>> {
+    serde_json::from_slice(answer).ok()
+}
+
+fn facts(answer: &Bytes) -> SessionFacts {
+    wire(answer).map(|opened| decode::session_facts(&opened)).unwrap_or_default()
+}
+
+/// The mode that was asked for, or that the operator wants in every session.
+fn mode_of(setup: &AcpSetup, spec: &SessionSpec) -> Option<Arc<str>> {
+    let of_the_operator = || setup.profile.mode_id(setup.approval, setup.trust).ok().flatten();
+    spec.mode.clone().or_else(|| of_the_operator().map(Into::into))
 }
 
 fn read<'a>(setup: &AcpSetup, answer: &'a Bytes) -> Result<wire::SessionOpened<'a>, Failure> {

@@ -3,14 +3,14 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use gembridge_core::driver::Signal;
+use gembridge_core::driver::{Signal, Update};
 use gembridge_core::model::{AgentFacts, Principal};
 use serde_json::{Map, Value};
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinSet;
 
 use super::connection::Connection;
-use super::hands::Job;
+use super::hands::AgreedWrite;
 use crate::profile::{Limits, Quirk};
 use crate::workspace::PrivateDir;
 
@@ -24,6 +24,7 @@ pub(super) struct AgentProcess {
     tenancy: Mutex<Tenancy>,
     turns: AtomicU64,
     condemned: AtomicBool,
+    vacated: Notify,
     premade: Mutex<Vec<Premade>>,
     jobs: Mutex<JoinSet<()>>,
     /// Goes with the process.
@@ -79,6 +80,7 @@ impl AgentProcess {
             tenancy: Mutex::default(),
             turns: AtomicU64::new(0),
             condemned: AtomicBool::new(false),
+            vacated: Notify::new(),
             premade: Mutex::default(),
             jobs: Mutex::default(),
             _private: private,
@@ -107,9 +109,10 @@ impl AgentProcess {
         if self.connection.is_gone() || self.is_condemned() {
             return None;
         }
+        // Those that are ready are places, not sessions that anybody has.
+        let ready = self.ready();
         let mut tenancy = lock(&self.tenancy);
-        let counted =
-            if self.connection.router().has(Quirk::SessionsCannotBeClosed) { tenancy.opened } else { tenancy.live };
+        let counted = if self.counts_for_life() { tenancy.opened.saturating_sub(ready) } else { tenancy.live };
         if tenancy.principal.as_ref() != Some(principal) || counted >= self.limits.sessions_per_process {
             return None;
         }
@@ -140,9 +143,28 @@ impl AgentProcess {
 
     /// Whether one more session shall be made ahead.
     pub(super) fn wants_premade(&self, wanted: u32) -> bool {
-        let ready = lock(&self.premade).len();
-        let room = lock(&self.tenancy).opened < self.limits.sessions_per_process;
-        ready < wanted as usize && room && !self.is_condemned() && !self.connection.is_gone()
+        let ready = self.ready();
+        let used = {
+            let tenancy = lock(&self.tenancy);
+            if self.counts_for_life() { tenancy.opened } else { tenancy.live + ready }
+        };
+        let room = used < self.limits.sessions_per_process;
+        ready < wanted && room && !self.is_condemned() && !self.connection.is_gone()
+    }
+
+    /// Sessions that were opened ahead and are nobody's yet.
+    fn ready(&self) -> u32 {
+        u32::try_from(lock(&self.premade).len()).unwrap_or(u32::MAX)
+    }
+
+    /// Whether a session takes its place until the process ends.
+    fn counts_for_life(&self) -> bool {
+        self.connection.router().has(Quirk::SessionsCannotBeClosed)
+    }
+
+    /// Resolves when its last session has gone, also if that was before.
+    pub(super) async fn vacated(&self) {
+        self.vacated.notified().await;
     }
 
     /// Sessions that somebody uses.
@@ -189,15 +211,16 @@ impl Lease {
         self.process.turns.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Does something for the agent beside the reader, and sends it the answer.
-    pub(super) fn perform(&self, job: Job) {
+    /// Writes what somebody agreed to, beside the reader, and tells how it went: `session` first, then the agent.
+    pub(super) fn write(&self, write: AgreedWrite, session: Arc<str>) {
         let process = Arc::downgrade(&self.process);
         let mut jobs = lock(&self.process.jobs);
         while jobs.try_join_next().is_some() {}
         jobs.spawn(async move {
-            let line = job.perform().await;
+            let (line, record) = write.perform().await;
             let Some(process) = process.upgrade() else { return };
-            if let Err(failure) = process.connection.send(line) {
+            process.connection.table().push_to(&session, Signal::Update(Update::ours(record)));
+            if let Err(failure) = process.connection.answer(line) {
                 tracing::warn!(%failure, "an answer could not reach the agent");
             }
         });
@@ -206,7 +229,14 @@ impl Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        lock(&self.process.tenancy).live -= 1;
+        let left = {
+            let mut tenancy = lock(&self.process.tenancy);
+            tenancy.live -= 1;
+            tenancy.live
+        };
+        if left == 0 {
+            self.process.vacated.notify_one();
+        }
     }
 }
 

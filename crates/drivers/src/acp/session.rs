@@ -8,12 +8,12 @@ use gembridge_core::BoxFuture;
 use gembridge_core::driver::{AgentSession, Change, Changed, Parting, Signal, SlashCommands, Update};
 use gembridge_core::model::{
     Answer, AskBody, AskId, Content, Event, Failure, FailureKind, Model, Opaque, OptionKind, Prompt, Text, ToolCall,
-    ToolStatus,
+    ToolCallId, ToolStatus,
 };
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::hands::Job;
+use super::hands::AgreedWrite;
 use super::process::{AgentProcess, Lease};
 use super::table::{Pending, Purpose};
 use super::{decode, encode, error, wire};
@@ -27,7 +27,8 @@ pub(super) struct AcpSession {
     lease: Lease,
     name: Arc<str>,
     slash: SlashCommands,
-    running: bool,
+    /// The agent was told to end the turn that runs.
+    told_to_cancel: bool,
     models: Vec<Model>,
     /// The option that stands for the model, where the agent has no other way.
     model_option: Option<Arc<str>>,
@@ -41,11 +42,20 @@ impl AcpSession {
         models: Vec<Model>,
         model_option: Option<Arc<str>>,
     ) -> Self {
-        Self { lease, name, slash, running: false, models, model_option }
+        Self { lease, name, slash, told_to_cancel: false, models, model_option }
     }
 
     pub(super) fn name(&self) -> Arc<str> {
         Arc::clone(&self.name)
+    }
+
+    /// A change of this session, on its way.
+    pub(super) fn changing(&self, change: Change) -> BoxFuture<'static, Result<Changed, Failure>> {
+        if let Err(failure) = checked(&self.models, &change) {
+            return Box::pin(std::future::ready(Err(failure)));
+        }
+        let (process, name, model_option) = (Arc::clone(self.lease.process()), self.name(), self.model_option.clone());
+        Box::pin(async move { changed(&process, &name, model_option.as_deref(), change).await })
     }
 
     fn has(&self, quirk: Quirk) -> bool {
@@ -95,14 +105,14 @@ impl AcpSession {
         if matches!(answer, Answer::Option(id) if allows(id)) || !self.has(Quirk::RefusedToolsStaySilent) {
             return;
         }
-        let mut closed = ToolCall::update(tool.id.clone());
+        self.close_tool(tool.id.clone());
+    }
+
+    fn close_tool(&self, tool: ToolCallId) {
+        let mut closed = ToolCall::update(tool);
         closed.status = Some(ToolStatus::Failed);
         let signal = Signal::Update(Update::ours(Event::ToolCall(Box::new(closed))));
-        let connection = self.lease.connection();
-        let mut table = connection.table();
-        if let Some(at) = table.find(&self.name) {
-            table.push(at, signal);
-        }
+        self.lease.connection().table().push_to(&self.name, signal);
     }
 }
 
@@ -117,12 +127,12 @@ impl AgentSession for AcpSession {
             return Err(failure);
         }
         self.lease.count_turn();
-        self.running = true;
+        self.told_to_cancel = false;
         Ok(())
     }
 
     fn cancel(&mut self) -> Result<(), Failure> {
-        self.running = false;
+        self.told_to_cancel = true;
         self.lease.connection().send(self.cancel_line())
     }
 
@@ -137,34 +147,34 @@ impl AgentSession for AcpSession {
         };
         match open.purpose {
             Purpose::Agent => {
-                connection.send(encode::answer(&open.id, &open.body, &answer))?;
+                connection.answer(encode::answer(&open.id, &open.body, &answer))?;
                 self.close_refused(&open.body, &answer);
                 Ok(())
             }
             Purpose::Write { path, content } if super::hands::consented(&answer) => {
-                self.lease.perform(Job::Write { hands, id: open.id, path, content });
+                self.lease.write(AgreedWrite { hands, id: open.id, path, content }, self.name());
                 Ok(())
             }
             Purpose::Write { path, .. } => {
                 let refusal = format!("writing `{path}` was refused");
-                connection.send(encode::error(&open.id, encode::INVALID_REQUEST, &refusal))
+                self.close_tool(super::hands::consent_id(&path));
+                connection.answer(encode::error(&open.id, encode::INVALID_REQUEST, &refusal))
             }
         }
     }
 
     fn change(&mut self, change: Change) -> BoxFuture<'static, Result<Changed, Failure>> {
-        if let Err(failure) = checked(&self.models, &change) {
-            return Box::pin(std::future::ready(Err(failure)));
-        }
-        let (process, name, model_option) = (Arc::clone(self.lease.process()), self.name(), self.model_option.clone());
-        Box::pin(async move { changed(&process, &name, model_option.as_deref(), change).await })
+        self.changing(change)
     }
 
-    fn close(mut self: Box<Self>, parting: Parting) -> BoxFuture<'static, ()> {
-        self.running = false;
+    fn close(self: Box<Self>, parting: Parting) -> BoxFuture<'static, ()> {
+        // At once: whoever opens a session next must not get a place in a process that does not obey.
+        if parting == Parting::Kill {
+            self.condemn();
+        }
         Box::pin(async move {
             match parting {
-                Parting::Kill => self.condemn(),
+                Parting::Kill => {}
                 Parting::Release if self.lease.process().abilities().close => {
                     let params = json!({ "sessionId": self.name });
                     if let Err(failure) = self.lease.connection().call("session/close", &params, CLOSE).await {
@@ -180,8 +190,11 @@ impl AgentSession for AcpSession {
 impl Drop for AcpSession {
     fn drop(&mut self) {
         let connection = self.lease.connection();
-        connection.table().remove(&self.name);
-        if self.running
+        let removed = connection.table().remove(&self.name);
+        let Some(removed) = removed else { return };
+        removed.hands.drop_everything();
+        if removed.had_turn
+            && !self.told_to_cancel
             && !connection.is_gone()
             && let Err(failure) = connection.send(self.cancel_line())
         {
@@ -198,7 +211,7 @@ fn commands(text: &str) -> bool {
 }
 
 /// A model that the agent does not list is refused here: some agents take any name and fail at the next prompt.
-pub(super) fn checked(models: &[Model], change: &Change) -> Result<(), Failure> {
+fn checked(models: &[Model], change: &Change) -> Result<(), Failure> {
     let Change::Model(model) = change else { return Ok(()) };
     if models.is_empty() || models.iter().any(|known| known.id == *model) {
         return Ok(());
@@ -208,7 +221,7 @@ pub(super) fn checked(models: &[Model], change: &Change) -> Result<(), Failure> 
     Err(Failure::new(FailureKind::Unsupported, message))
 }
 
-pub(super) async fn changed(
+async fn changed(
     process: &AgentProcess,
     session: &str,
     model_option: Option<&str>,

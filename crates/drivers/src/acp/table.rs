@@ -72,6 +72,8 @@ pub(super) struct Slot {
 pub(super) enum Phase {
     /// The agent repeats an old conversation, which we have in our own log.
     Replaying,
+    /// Opened ahead of time: nobody takes what comes, so what does not fit is dropped.
+    Ahead,
     Live,
 }
 
@@ -205,6 +207,13 @@ impl Table {
         slot.batch.push(signal);
     }
 
+    /// The same for whoever knows the session by name. It goes out with what the agent says next.
+    pub(super) fn push_to(&mut self, name: &str, signal: Signal) {
+        if let Some(at) = self.find(name) {
+            self.push(at, signal);
+        }
+    }
+
     /// Keeps an update for a session that is about to begin. Whether there was room.
     pub(super) fn push_early(&mut self, session: &str, signal: Signal) -> bool {
         let awaited = self.pending.values().any(|pending| matches!(pending, Pending::Open { .. }));
@@ -225,6 +234,10 @@ impl Table {
         let mut deliveries = Vec::with_capacity(self.dirty.len());
         for at in std::mem::take(&mut self.dirty) {
             if let Some(slot) = self.slots[at].as_mut() {
+                if slot.phase == Phase::Ahead && slot.sink.capacity() == 0 {
+                    slot.batch.clear();
+                    continue;
+                }
                 let room = Vec::with_capacity(slot.batch.len());
                 deliveries.push((slot.sink.clone(), std::mem::replace(&mut slot.batch, room)));
             }

@@ -163,6 +163,13 @@ impl Terminals {
         Ok(())
     }
 
+    /// Ends every command and forgets it, also while somebody waits for its end.
+    pub fn end_all(&self) {
+        for terminal in std::mem::take(&mut self.open().terminals).values() {
+            terminal.handle.end();
+        }
+    }
+
     fn check_room(&self) -> Result<(), TerminalError> {
         let count = self.open().terminals.len();
         if count >= self.limits.terminals { Err(TerminalError::TooMany(count)) } else { Ok(()) }
@@ -189,9 +196,7 @@ impl Terminals {
 
 impl Drop for Terminals {
     fn drop(&mut self) {
-        for terminal in self.open().terminals.values() {
-            terminal.handle.end();
-        }
+        self.end_all();
     }
 }
 

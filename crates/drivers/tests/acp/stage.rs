@@ -180,9 +180,13 @@ impl Stage {
         (path, text)
     }
 
+    pub fn tag(&self) -> String {
+        tag(&self.folder)
+    }
+
     /// The living processes of the agent with all that they started, guards included.
     pub fn processes(&self) -> Vec<u32> {
-        processes_with_tag(&tag(&self.folder))
+        processes_with_tag(&self.tag())
     }
 
     /// Waits until the agent has received the `nth` message of a method, counted from 1.

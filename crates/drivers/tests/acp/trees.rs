@@ -1,0 +1,154 @@
+//! What an agent leaves behind: processes, descriptors, folders.
+
+use gembridge_core::model::{FailureKind, Outcome};
+use gembridge_drivers::acp::Spares;
+use gembridge_testkit::process_table::wait_until_gone;
+use gembridge_testkit::{open_fds, processes_with_tag};
+
+use super::stage::{Plan, Stage, eventually};
+
+const STUBBORN: [&str; 5] = [
+    "fork",
+    "fork-setsid",
+    "ignore-sigterm,ignore-eof",
+    "fork,ignore-sigterm",
+    "fork-setsid,ignore-sigterm,ignore-eof",
+];
+
+/// A stage whose agent is in the middle of a turn, with a spare beside it.
+async fn busy(mode: &str) -> (Stage, super::stage::Client) {
+    let mut plan = Plan::fake(&["--mode", mode]);
+    plan.spares = Spares::OfTheProfile;
+    let stage = plan.start();
+    let mut client = stage.session().await;
+    client.prompt("say busy ;; wait-cancel").await;
+    client.said("busy").await;
+    eventually("the spare is there", || (stage.record.starts().len() >= 2).then_some(())).await;
+    assert!(stage.processes().len() >= 4, "two agents, each with its guard, and what they started");
+    (stage, client)
+}
+
+#[tokio::test]
+async fn r9_nothing_is_left_after_the_driver_was_shut_down() {
+    for mode in STUBBORN {
+        let (stage, _client) = busy(mode).await;
+        tokio::time::timeout(super::stage::PATIENCE, stage.sessions.shutdown()).await.unwrap();
+        assert_eq!(stage.processes(), Vec::<u32>::new(), "{mode}: shutdown waits for all of them");
+        stage.end().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r9_nothing_is_left_after_everything_was_dropped() {
+    for mode in STUBBORN {
+        let (stage, client) = busy(mode).await;
+        let tag = stage.tag();
+        let Stage { driver, sessions, spawner, folder, record: _ } = stage;
+        drop((client, sessions, driver));
+        // The guards end the trees by themselves; nobody tells them anything but by hanging up.
+        drop(spawner);
+        let left = tokio::task::spawn_blocking(move || wait_until_gone(&tag, super::stage::PATIENCE)).await.unwrap();
+        assert_eq!(left, Vec::<u32>::new(), "{mode}");
+        drop(folder);
+    }
+}
+
+#[tokio::test]
+async fn r9_nothing_of_a_crashed_agent_is_left() {
+    for mode in ["fork,crash-mid:1", "fork-setsid,crash-mid:1", "fork-setsid,ignore-sigterm,crash-mid:1"] {
+        let stage = Plan::fake(&["--mode", mode]).start();
+        stage.session().await.turn("anything").await.failed_as(FailureKind::Crashed);
+        stage.deserted().await;
+        stage.end().await;
+    }
+}
+
+#[tokio::test]
+async fn r9_nothing_is_left_of_an_agent_that_ignored_its_cancel() {
+    let plan = Plan::fake(&["--mode", "hang-prompt,fork-setsid,ignore-sigterm,ignore-eof"]);
+    let stage = plan.limit(|limits| limits.cancel_grace = std::time::Duration::from_millis(200)).start();
+    let mut client = stage.session().await;
+    let turn = client.prompt("anything").await;
+    stage.received("session/prompt", 1).await;
+    client.handle.cancel().await.unwrap();
+    assert_eq!(client.finish(turn).await.outcome, Outcome::Cancelled);
+    stage.deserted().await;
+    stage.end().await;
+}
+
+#[tokio::test]
+async fn r8_closing_a_session_in_the_middle_of_a_turn_tells_the_agent_and_keeps_its_process() {
+    let stage = Plan::fake(&[]).start();
+    let mut client = stage.session().await;
+    let mut other = stage.session().await;
+    client.prompt("say busy ;; wait-cancel").await;
+    client.said("busy").await;
+    assert_eq!(other.turn("say beside").await.finished(), "beside");
+    client.handle.close().await.unwrap();
+    let cancel = stage.received("session/cancel", 1).await;
+    let prompt = stage.received("session/prompt", 1).await;
+    assert_eq!(cancel["params"]["sessionId"], prompt["params"]["sessionId"]);
+    stage.received("session/close", 1).await;
+    assert_eq!(other.turn("say still there").await.finished(), "still there");
+    assert_eq!(stage.record.starts().len(), 1);
+    stage.end().await;
+}
+
+#[tokio::test]
+async fn an_idle_session_that_goes_sends_no_cancel() {
+    let stage = Plan::fake(&["--without", "close"]).start();
+    let mut client = stage.session().await;
+    client.turn("say hello").await.finished();
+    client.handle.close().await.unwrap();
+    let mut other = stage.session().await;
+    other.turn("say after").await.finished();
+    assert_eq!(stage.record.messages_of("session/cancel").len(), 0);
+    stage.end().await;
+}
+
+#[tokio::test]
+async fn r11_descriptors_and_private_folders_are_back_after_two_hundred_turns_and_fifty_sessions() {
+    let mut plan = Plan::fake_chat(&[]);
+    plan.setup.profile.limits.sessions_per_process = 64;
+    let stage = plan.start();
+    let mut first = stage.session().await;
+    first.turn("say warm").await.finished();
+    let agent = stage.record.entries()[0].pid;
+    let folders = || std::fs::read_dir(stage.folder.path().join("private")).unwrap().count();
+    let (agents_before, folders_before) = (open_fds(agent), folders());
+    for round in 0..50 {
+        let mut client = stage.session().await;
+        for turn in 0..4 {
+            let word = format!("{round}-{turn}");
+            assert_eq!(client.turn(&format!("say {word}")).await.finished(), word);
+        }
+        client.handle.close().await.unwrap();
+    }
+    eventually("their folders are gone", || (folders() == folders_before).then_some(())).await;
+    assert_eq!(open_fds(agent), agents_before, "the agent's own");
+    assert_eq!(stage.driver.processes()[0].sessions, 1);
+    assert_eq!(stage.record.starts().len(), 1);
+    stage.end().await;
+}
+
+#[tokio::test]
+async fn r9_a_command_that_an_agent_runs_ends_with_its_session() {
+    let stage = Plan::fake(&[]).start();
+    let client = stage.session().await;
+    let endless = stage.workspace().join(command_tag(&stage));
+    std::fs::write(&endless, "").unwrap();
+    client.prompt(&format!("terminal tail -f {} ;; say never", endless.display())).await;
+    eventually("the command runs", || (!commands(&stage).is_empty()).then_some(())).await;
+    client.handle.close().await.unwrap();
+    eventually("the command ended", || commands(&stage).is_empty().then_some(())).await;
+    stage.end().await;
+}
+
+fn command_tag(stage: &Stage) -> String {
+    format!("{}-command", stage.tag())
+}
+
+/// The living commands that the agent runs through us.
+fn commands(stage: &Stage) -> Vec<u32> {
+    processes_with_tag(&command_tag(stage))
+}
