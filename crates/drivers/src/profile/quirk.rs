@@ -16,7 +16,7 @@ pub enum Quirk {
     ModeUpdateAsText,
     /// A stream that broke is silently asked again and its text comes twice: an exact repeat of all text since the last tool call is marked.
     RetriesRepeatText,
-    /// A prompt that begins with `/name` runs a local command of the agent: a stranger's leading slash is put behind other text.
+    /// A prompt that begins with `/name` or `$name` runs a local command of the agent: a stranger's is put behind a character that nobody sees.
     LeadingSlashRunsCommand,
     /// A cancelled turn does not end before its open permissions are answered: all of them are answered `cancelled` first.
     CancelWaitsForPermission,
@@ -30,6 +30,8 @@ pub enum Quirk {
     LoadDestroysWithinMinute,
     /// The replay of `session/load` goes on after its response: it is collected until it has been quiet for a while and not shown.
     LoadReplayStraddlesResponse,
+    /// A session is found again only from the folder it worked in: one that had a folder of its own begins anew.
+    SessionsAreKeptByFolder,
     /// A second prompt on a busy session cancels the first: prompts queue on our side.
     SecondPromptCancelsFirst,
     /// In a folder it does not trust the agent silently drops MCP servers and refuses privileged modes: neither is tried there.
@@ -64,6 +66,7 @@ impl Quirk {
         Self::SessionsCannotBeClosed,
         Self::LoadDestroysWithinMinute,
         Self::LoadReplayStraddlesResponse,
+        Self::SessionsAreKeptByFolder,
         Self::SecondPromptCancelsFirst,
         Self::UntrustedFolderDropsTools,
         Self::ModelSwitchUnvalidated,

@@ -2,10 +2,11 @@
 
 use gembridge_core::model::{Event, FailureKind, Timestamp};
 use gembridge_testkit::process_table::is_alive;
+use gembridge_testkit::processes_with_tag;
 use serde_json::{Value, json};
 
 use super::lab::{LabPlan, script};
-use crate::stage::Turned;
+use crate::stage::{Turned, eventually};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn two_sessions_stream_at_once_in_one_process_and_each_gets_its_own_text() {
@@ -38,21 +39,24 @@ fn span(turned: &Turned) -> (Timestamp, Timestamp) {
 async fn an_agent_killed_mid_turn_twice_in_a_row_costs_that_turn_only() {
     let lab = LabPlan::agent().await.with_spares().start();
     let mut client = lab.session().await;
-    let mut killed = Vec::new();
     for round in 0..2 {
         let turn = client.prompt(&script(json!([[{"text": "partial"}, {"delay_ms": 1}, {"stall": true}]]))).await;
         client.said("partial").await;
         let pid = lab.driver.processes()[0].pid.unwrap();
-        assert!(!killed.contains(&pid));
+        eventually("a spare is ready", || (lab.driver.pool().spares == 1).then_some(())).await;
+        let warm = processes_with_tag(&lab.folder.path().display().to_string());
         kill(pid);
         let turned = client.finish(turn).await;
         let failure = turned.failed_as(FailureKind::Crashed);
         assert!(failure.message.contains("signal 9"), "{failure}");
         assert_eq!((turned.text().as_str(), client.ends_of(turn).await), ("partial", 1));
         assert!(!is_alive(pid));
-        killed.push(pid);
 
         assert_eq!(client.turn("and now?").await.finished(), "You said: and now?", "round {round}");
+        let next = lab.driver.processes()[0].pid.unwrap();
+        assert!(next != pid && warm.contains(&next), "the spare stepped in, nobody waited for a start");
+        let replaced = client.seen().iter().filter(|entry| matches!(entry.event, Event::AgentReplaced { .. })).count();
+        assert_eq!(replaced, round + 1, "each loss of memory is told");
     }
     lab.end().await;
 }
