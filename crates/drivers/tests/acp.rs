@@ -7,8 +7,12 @@ mod acp {
     mod flow;
     mod hangs;
     mod noise;
+    mod permissions;
+    mod pool;
+    mod quirks;
     mod races;
     mod stage;
     mod trees;
     mod updates;
+    mod workspace;
 }
