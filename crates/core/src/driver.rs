@@ -19,6 +19,11 @@ pub trait Driver: Send + Sync {
     /// What the agent said about itself, once any process of it was seen.
     fn facts(&self) -> Option<AgentFacts>;
 
+    /// What its sessions can be: the models and modes that the newest session reported. `None` before the first one.
+    fn offers(&self) -> Option<SessionFacts> {
+        None
+    }
+
     /// Ends every process, and resolves when all of them are gone.
     fn shutdown(&self) -> BoxFuture<'_, ()>;
 }

@@ -19,6 +19,9 @@ pub enum Error {
     /// A queue is full.
     #[error("{what} is full; try again in {} s", retry_after.as_secs().max(1))]
     Busy { what: &'static str, retry_after: Duration },
+    /// The session is not where the caller believed it to be.
+    #[error("the conversation went on without this request; send its whole history again")]
+    MovedOn,
     /// The session was closed, or the gateway is going down.
     #[error("the session is closed")]
     Closed,
@@ -36,7 +39,7 @@ impl Error {
             Self::Store(error) => Failure::new(FailureKind::StoreFailed, error.to_string()),
             Self::Closed => Failure::new(FailureKind::ShuttingDown, self.to_string()),
             Self::Busy { retry_after, .. } => Failure::new(FailureKind::Unavailable { retry_after }, self.to_string()),
-            Self::Invalid(_) | Self::UnknownSession(_) | Self::NotAsked => {
+            Self::Invalid(_) | Self::UnknownSession(_) | Self::NotAsked | Self::MovedOn => {
                 Failure::new(FailureKind::Unsupported, self.to_string())
             }
         }

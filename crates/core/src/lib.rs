@@ -5,6 +5,7 @@
 
 pub mod driver;
 pub mod error;
+pub mod fair;
 pub mod limit;
 pub mod log;
 pub mod model;

@@ -13,14 +13,21 @@ use crate::store::{SessionRecord, StoreError};
 
 /// Everything that can be asked of a session. The actor takes them one at a time, in order.
 pub enum Command {
+    /// A caller that is gone before it learns of its turn has abandoned it.
     Prompt {
         prompt: Prompt,
         by: ClientId,
+        footing: Footing,
         reply: oneshot::Sender<Result<Accepted, Error>>,
     },
     /// Ends the running turn, or the one named, also while it still waits in the queue.
     Cancel {
         turn: Option<TurnId>,
+        reply: oneshot::Sender<Result<(), Error>>,
+    },
+    /// The caller does not want this turn any more: it ends, unless somebody else follows the session.
+    Abandon {
+        turn: TurnId,
         reply: oneshot::Sender<Result<(), Error>>,
     },
     Answer {
@@ -53,6 +60,16 @@ pub enum Command {
     Close {
         reply: oneshot::Sender<Result<(), Error>>,
     },
+}
+
+/// What must be true of a session for a prompt to make sense in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Footing {
+    /// Whatever the agent remembers.
+    Any,
+    /// This was the last turn, and the agent that is asked remembers it. Refused as [`Error::MovedOn`] otherwise; a
+    /// turn whose agent turns out to have lost its memory ends before it starts.
+    RightAfter(TurnId),
 }
 
 /// Resolves when what it stands for survives a power cut.
@@ -109,7 +126,17 @@ impl SessionHandle {
     }
 
     pub async fn prompt(&self, prompt: Prompt, by: ClientId) -> Result<Accepted, Error> {
-        self.ask(|reply| Command::Prompt { prompt, by, reply }).await
+        self.ask(|reply| Command::Prompt { prompt, by, footing: Footing::Any, reply }).await
+    }
+
+    /// Prompts only if the conversation stands where the caller believes it to stand.
+    pub async fn prompt_after(&self, turn: TurnId, prompt: Prompt, by: ClientId) -> Result<Accepted, Error> {
+        self.ask(|reply| Command::Prompt { prompt, by, footing: Footing::RightAfter(turn), reply }).await
+    }
+
+    /// Ends this turn, unless somebody else follows the session. The caller has let go of its own attachment before.
+    pub async fn abandon(&self, turn: TurnId) -> Result<(), Error> {
+        self.ask(|reply| Command::Abandon { turn, reply }).await
     }
 
     /// Ends the running turn. No turn: nothing happens.

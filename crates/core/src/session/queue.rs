@@ -10,6 +10,14 @@ use crate::model::{Prompt, TurnId};
 pub(super) struct Waiting {
     pub turn: TurnId,
     pub prompt: Prompt,
+    pub memory: Memory,
+}
+
+/// Whether a prompt makes sense to an agent that knows nothing of the turns before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Memory {
+    Optional,
+    Needed,
 }
 
 pub(super) struct PromptQueue {
@@ -34,8 +42,8 @@ impl PromptQueue {
         Err(Error::Busy { what: "the session's queue of prompts", retry_after: Duration::from_secs(5) })
     }
 
-    pub(super) fn push(&mut self, turn: TurnId, prompt: Prompt) {
-        self.waiting.push_back(Waiting { turn, prompt });
+    pub(super) fn push(&mut self, waiting: Waiting) {
+        self.waiting.push_back(waiting);
     }
 
     pub(super) fn pop(&mut self) -> Option<Waiting> {

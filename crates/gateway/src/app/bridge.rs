@@ -14,7 +14,7 @@ use gembridge_core::session::{AgentSetup, NewSession, SessionHandle, Sessions, S
 use gembridge_core::store::{SessionRecord, Store, StoreError};
 use gembridge_core::turn::PermissionPolicy;
 use gembridge_drivers::acp::{AcpDriver, AcpSetup, Home, Spares};
-use gembridge_drivers::profile::{Execution, Trust};
+use gembridge_drivers::profile::{Execution, Profile, Trust};
 use gembridge_process::{GuardProgram, RestartPolicy, Spawner};
 use gembridge_store::{DiskStore, MemoryStore};
 
@@ -93,7 +93,7 @@ pub fn core_error(error: Error) -> CommandError {
     match error {
         Error::Agent(failure) => failure.into(),
         Error::Invalid(_) | Error::UnknownSession(_) => CommandError::new(ExitCode::Usage, error.to_string()),
-        Error::NotAsked | Error::Busy { .. } | Error::Closed | Error::Store(_) => {
+        Error::NotAsked | Error::MovedOn | Error::Busy { .. } | Error::Closed | Error::Store(_) => {
             CommandError::new(ExitCode::Failed, error.to_string())
         }
     }
@@ -104,11 +104,12 @@ fn store(request: &SessionRequest, context: &Context) -> Result<Arc<dyn Store>, 
     let folder = context.config.folders.sessions();
     match DiskStore::open(&folder) {
         Ok(store) => Ok(Arc::new(store)),
-        Err(error) if request.resume.is_some() => Err(CommandError::new(ExitCode::Failed, error.to_string())),
-        Err(error) => {
+        Err(error @ StoreError::Refused(_)) if request.resume.is_none() => {
             tracing::info!(%error, "this session is not kept");
             Ok(Arc::new(MemoryStore::new()))
         }
+        // A disk that is full or broken is no reason to answer and forget.
+        Err(error) => Err(CommandError::new(ExitCode::Failed, error.to_string())),
     }
 }
 
@@ -168,9 +169,16 @@ fn acp_setup(
         cache: folders.cache.clone(),
         spawner,
         restart: RestartPolicy::default(),
-        profile: agent.profile.clone(),
+        profile: impatient(&agent.profile, context.config.settings.turn.total.0),
         program: agent.program.clone(),
     }
+}
+
+/// An agent may not take longer to start than its whole turn may take.
+fn impatient(profile: &Profile, turn: Duration) -> Profile {
+    let mut profile = profile.clone();
+    profile.limits.start_seconds = profile.limits.start_seconds.min(turn.as_secs().max(1));
+    profile
 }
 
 /// The agent as `doctor` greets it: in an empty folder.

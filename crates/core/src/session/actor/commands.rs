@@ -5,12 +5,13 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::{Actor, Beside, Next, Stage, answer};
+use super::{Actor, Beside, Next, Stage, answer, report};
 use crate::driver::{Change, Changed};
 use crate::error::Error;
 use crate::log::Draft;
 use crate::model::{Answer, AskId, ClientId, Event, Outcome, Prompt, SessionFacts, Timestamp, TurnId};
-use crate::session::handle::{Accepted, Command, Description, Durable, TurnState};
+use crate::session::handle::{Accepted, Command, Description, Durable, Footing, TurnState};
+use crate::session::queue::{Memory, Waiting};
 use crate::turn::Turn;
 
 impl Actor {
@@ -20,7 +21,13 @@ impl Actor {
             self.idle_since = Instant::now();
         }
         match command {
-            Command::Prompt { prompt, by, reply } => answer(reply, self.on_prompt(prompt, by)),
+            Command::Prompt { prompt, by, footing, reply } => {
+                let accepted = self.on_prompt(prompt, by, footing);
+                if let Err(Ok(unheard)) = reply.send(accepted) {
+                    report(self.on_abandon(unheard.turn), "the end of a turn");
+                }
+            }
+            Command::Abandon { turn, reply } => answer(reply, self.on_abandon(turn)),
             Command::Cancel { turn, reply } => answer(reply, self.on_cancel(turn)),
             Command::Answer { ask, answer: given, by, reply } => {
                 let result = self.on_answer(ask, given, by);
@@ -47,8 +54,13 @@ impl Actor {
         Next::GoOn
     }
 
-    fn on_prompt(&mut self, prompt: Prompt, by: ClientId) -> Result<Accepted, Error> {
+    fn on_prompt(&mut self, prompt: Prompt, by: ClientId, footing: Footing) -> Result<Accepted, Error> {
         let busy = !matches!(self.stage, Stage::Idle);
+        let memory = match footing {
+            Footing::Any => Memory::Optional,
+            Footing::RightAfter(turn) if turn == self.last_turn && !busy && self.may_remember() => Memory::Needed,
+            Footing::RightAfter(_) => return Err(Error::MovedOn),
+        };
         if busy {
             self.queue.check()?;
         }
@@ -62,9 +74,21 @@ impl Actor {
         }
         self.record.updated = Timestamp::now();
         self.keep_record();
-        self.queue.push(turn, prompt);
+        self.queue.push(Waiting { turn, prompt, memory });
         self.start_next();
         Ok(Accepted { turn, seq, ahead, durable: self.journal.sync() })
+    }
+
+    /// Whether the agent knows the turns before, or may find them in its own files.
+    fn may_remember(&mut self) -> bool {
+        self.agent.live().is_some() || self.spec.resume.is_some()
+    }
+
+    fn on_abandon(&mut self, turn: TurnId) -> Result<(), Error> {
+        if self.journal.followers() > 0 {
+            return Ok(());
+        }
+        self.on_cancel(Some(turn))
     }
 
     fn on_cancel(&mut self, turn: Option<TurnId>) -> Result<(), Error> {

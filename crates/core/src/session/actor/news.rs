@@ -10,6 +10,7 @@ use crate::error::Error;
 use crate::log::Draft;
 use crate::model::{Answer, AnsweredBy, Event, Failure, FailureKind, Outcome};
 use crate::session::agent::{Agent, AgentNews};
+use crate::session::queue::Memory;
 use crate::turn::Action;
 
 impl Actor {
@@ -38,10 +39,29 @@ impl Actor {
         for reply in self.waking.drain(..) {
             answer(reply, Ok(self.facts.clone()));
         }
+        if !opened.resumed {
+            self.end_if_forgotten();
+        }
         if let Err(unsent) = self.send_prompt() {
             self.end_unsent(unsent);
         }
         self.start_next();
+    }
+
+    /// The new agent knows nothing: a prompt that builds on what was said would be answered wrongly.
+    fn end_if_forgotten(&mut self) {
+        if let Stage::Opening(waiting) = &self.stage
+            && waiting.memory == Memory::Needed
+        {
+            let turn = waiting.turn;
+            self.stage = Stage::Idle;
+            let failure = Failure::new(
+                FailureKind::Crashed,
+                "the agent that knew this conversation is gone; send the whole history again",
+            );
+            let ended = self.end_unstarted(turn, Outcome::Interrupted(failure));
+            report(ended, "the end of a turn");
+        }
     }
 
     fn on_open_failed(&mut self, failure: Failure) {

@@ -1,0 +1,125 @@
+//! A history as one prompt, for an agent that has not heard it.
+
+use super::said::{Part, Role, Said, Words};
+use crate::model::{Content, Prompt};
+
+/// A history in one prompt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Folded {
+    pub prompt: Prompt,
+    /// Messages that did not fit.
+    pub left_out: usize,
+}
+
+/// Puts a conversation into one prompt of about `budget` bytes: blocks with the speaker's name, an empty line between
+/// them. What the system says and the last message of the user are always whole; of the rest, the newest that fit.
+/// A conversation that is one message of the user needs no blocks.
+pub fn fold(conversation: &[Said<'_>], budget: usize) -> Folded {
+    if let [only] = conversation
+        && only.role == Role::User
+    {
+        return Folded { prompt: spoken(conversation), left_out: 0 };
+    }
+    let last_user = conversation.iter().rposition(|said| said.role == Role::User);
+    let is_kept_always = |at: usize| conversation[at].role == Role::System || Some(at) == last_user;
+    let cost = |at: usize| conversation[at].len() + HEADING;
+    let whole: usize = (0..conversation.len()).filter(|at| is_kept_always(*at)).map(cost).sum();
+    let mut room = budget.saturating_sub(whole);
+    let mut first = conversation.len();
+    while first > 0 {
+        let at = first - 1;
+        if !is_kept_always(at) {
+            match room.checked_sub(cost(at)) {
+                Some(rest) => room = rest,
+                None => break,
+            }
+        }
+        first = at;
+    }
+    let is_kept = |at: usize| at >= first || is_kept_always(at);
+    let mut blocks = Blocks::default();
+    for said in (0..conversation.len()).filter(|at| is_kept(*at)).map(|at| &conversation[at]) {
+        blocks.speaker(said.role);
+        blocks.add(said);
+    }
+    let left_out = (0..conversation.len()).filter(|at| !is_kept(*at)).count();
+    Folded { prompt: blocks.into_prompt(), left_out }
+}
+
+/// What is new in a conversation that the agent knows: the user's messages as they are; anything else with its
+/// speaker's name.
+pub fn spoken(news: &[Said<'_>]) -> Prompt {
+    let mut blocks = Blocks::default();
+    let named = news.iter().any(|said| said.role != Role::User);
+    for said in news {
+        if named {
+            blocks.speaker(said.role);
+            blocks.add(said);
+        } else {
+            blocks.flush();
+            match &said.words {
+                Words::Text(text) => blocks.content.push(Content::text(*text)),
+                Words::Parts(parts) => blocks.content.extend(parts.iter().map(|part| match part {
+                    Part::Text(text) => Content::text(*text),
+                    Part::Media(media) => media.to_content(),
+                })),
+            }
+        }
+    }
+    blocks.into_prompt()
+}
+
+/// About what the name of a speaker and the lines around it take.
+const HEADING: usize = 16;
+
+/// A prompt in the making: text gathers until something else comes.
+#[derive(Default)]
+struct Blocks {
+    content: Vec<Content>,
+    text: String,
+}
+
+impl Blocks {
+    fn speaker(&mut self, role: Role) {
+        if !self.text.is_empty() {
+            self.text.push_str("\n\n");
+        }
+        self.text.push_str(match role {
+            Role::System => "[System]\n",
+            Role::User => "[User]\n",
+            Role::Assistant => "[Assistant]\n",
+            Role::Tool => "[Tool]\n",
+        });
+    }
+
+    fn add(&mut self, said: &Said<'_>) {
+        let mut follows_text = false;
+        for part in said.parts() {
+            match part {
+                Part::Text(text) => {
+                    if follows_text {
+                        self.text.push('\n');
+                    }
+                    self.text.push_str(text);
+                    follows_text = true;
+                }
+                Part::Media(media) => {
+                    self.flush();
+                    self.content.push(media.to_content());
+                    follows_text = false;
+                }
+            }
+        }
+    }
+
+    fn flush(&mut self) {
+        if !self.text.is_empty() {
+            self.content.push(Content::text(std::mem::take(&mut self.text)));
+        }
+    }
+
+    fn into_prompt(mut self) -> Prompt {
+        self.flush();
+        Prompt { content: self.content }
+    }
+}

@@ -1,0 +1,96 @@
+//! What was said, as a front end reads it: borrowed, so that a long history costs no copies.
+
+use std::sync::Arc;
+
+use crate::model::{Content, Text};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    System,
+    User,
+    Assistant,
+    /// What a tool of the client gave back.
+    Tool,
+}
+
+/// One message of a conversation.
+#[derive(Clone, Debug)]
+pub struct Said<'a> {
+    pub role: Role,
+    pub words: Words<'a>,
+}
+
+#[derive(Clone, Debug)]
+pub enum Words<'a> {
+    Text(&'a str),
+    Parts(Vec<Part<'a>>),
+}
+
+#[derive(Clone, Debug)]
+pub enum Part<'a> {
+    Text(&'a str),
+    Media(Media<'a>),
+}
+
+/// Something that is not text. `data` is base64.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Media<'a> {
+    pub kind: MediaKind,
+    pub mime: &'a str,
+    pub name: Option<&'a str>,
+    pub data: &'a str,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MediaKind {
+    Image,
+    Audio,
+    File,
+}
+
+impl<'a> Said<'a> {
+    pub fn text(role: Role, text: &'a str) -> Self {
+        Self { role, words: Words::Text(text) }
+    }
+
+    pub fn parts(&self) -> impl Iterator<Item = Part<'a>> + '_ {
+        let (text, parts) = match &self.words {
+            Words::Text(text) => (Some(Part::Text(text)), &[][..]),
+            Words::Parts(parts) => (None, parts.as_slice()),
+        };
+        text.into_iter().chain(parts.iter().cloned())
+    }
+
+    /// The bytes that it takes in a prompt.
+    pub fn len(&self) -> usize {
+        self.parts().map(|part| part.len()).sum()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl Part<'_> {
+    fn len(&self) -> usize {
+        match self {
+            Self::Text(text) => text.len(),
+            Self::Media(media) => media.data.len(),
+        }
+    }
+}
+
+impl Media<'_> {
+    /// The same as a block of a prompt.
+    pub fn to_content(self) -> Content {
+        let (mime, data): (Arc<str>, Text) = (self.mime.into(), Text::plain(self.data));
+        match self.kind {
+            MediaKind::Image => Content::Image { mime, data, uri: None },
+            MediaKind::Audio => Content::Audio { mime, data },
+            MediaKind::File => {
+                let uri = format!("file:///{}", self.name.unwrap_or("file")).into();
+                Content::Blob { uri, mime: Some(mime), data }
+            }
+        }
+    }
+}
