@@ -4,9 +4,10 @@ use gembridge_core::driver::Change;
 use gembridge_core::error::Error;
 use gembridge_core::model::{Event, FailureKind};
 use gembridge_core::session::NewSession;
+use gembridge_drivers::profile::{ApprovalMode, Trust};
 use serde_json::json;
 
-use super::lab::{LabPlan, allow, calling, only_tool_of, script, turn_answering};
+use super::lab::{LabPlan, allow, calling, only_tool_of, refuse, script, turn_answering};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_next_prompt_goes_to_the_model_that_was_chosen_and_unknown_ones_are_refused_before_it() {
@@ -77,5 +78,37 @@ async fn a_mode_is_switched_by_us_or_by_the_model_and_never_shows_as_text() {
         matches!(&unknown, Error::Agent(failure) if matches!(failure.kind, FailureKind::Refused { .. })),
         "{unknown:?}"
     );
+    lab.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_operators_approval_mode_holds_from_the_first_prompt() {
+    let mut plan = LabPlan::agent().await;
+    plan.plan.setup.approval = ApprovalMode::Yolo;
+    let lab = plan.start();
+    let mut client = lab.session().await;
+    assert_eq!(client.handle.wake().await.unwrap().mode.as_deref(), Some("yolo"));
+    let touch = calling("run_shell_command", json!({"command": "touch unasked"}));
+    let turned = turn_answering(&mut client, &touch, allow).await;
+    assert_eq!((turned.finished().as_str(), turned.asks.len()), ("done", 0));
+    assert!(lab.workspace().join("unasked").exists());
+    lab.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn in_a_folder_that_is_not_trusted_there_is_no_privileged_mode() {
+    let mut plan = LabPlan::agent().await;
+    plan.plan.setup.trust = Trust::Untrusted;
+    let lab = plan.start();
+    let mut client = lab.session().await;
+    client.handle.wake().await.unwrap();
+    for mode in ["yolo", "autoEdit"] {
+        let refused = client.handle.change(Change::Mode(mode.into())).await.unwrap_err();
+        assert!(refused.to_string().contains("untrusted"), "{refused}");
+    }
+    let touch = calling("run_shell_command", json!({"command": "touch made"}));
+    let turned = turn_answering(&mut client, &touch, refuse).await;
+    assert_eq!((turned.finished().as_str(), turned.asks.len()), ("done", 1), "it still asks");
+    assert!(!lab.workspace().join("made").exists());
     lab.end().await;
 }
