@@ -7,8 +7,8 @@ use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::{Arc, Mutex};
 
+use gembridge_core::driver::ToolServer;
 use gembridge_drivers::profile::{
     AgentConfig, ApprovalMode, Environment, Execution, Folders, LaunchInput, Profile, Sandbox, Trust,
 };
@@ -17,10 +17,16 @@ use gembridge_testkit::raw_acp::{Exchange, RawAcp};
 use gembridge_testkit::real_gemini;
 use serde_json::{Value, json};
 
+use tool_server::HostTools;
+
+#[path = "gemini/tool_server.rs"]
+#[expect(dead_code, reason = "shared with tests that look at more of it")]
+mod tool_server;
+
 struct Lab {
     folder: tempfile::TempDir,
     api: FakeGemini,
-    mcp: McpServer,
+    tools: HostTools,
 }
 
 /// What happened in one turn.
@@ -32,7 +38,8 @@ struct Turn {
 
 impl Lab {
     async fn new() -> Self {
-        Self { folder: tempfile::tempdir().unwrap(), api: FakeGemini::start().await.unwrap(), mcp: McpServer::start() }
+        let (folder, api) = (tempfile::tempdir().unwrap(), FakeGemini::start().await.unwrap());
+        Self { folder, api, tools: HostTools::start("get_weather", "sunny") }
     }
 
     fn command(&self, execution: Execution, native_tools: &[&str]) -> Command {
@@ -82,7 +89,7 @@ impl Lab {
         self.api.forget_requests();
         let mut command = self.command(execution, native_tools);
         let cwd = command.get_current_dir().unwrap().to_owned();
-        let (prompt, server) = (prompt.to_owned(), self.mcp.entry());
+        let (prompt, server) = (prompt.to_owned(), entry_of(&self.tools.server()));
         let (exchange, asked) = tokio::task::spawn_blocking(move || {
             let mut cli = RawAcp::start(&mut command).unwrap();
             cli.initialize();
@@ -104,6 +111,13 @@ impl Lab {
 fn open_session(cli: &mut RawAcp, cwd: &Path, server: &Value) -> String {
     let response = cli.call("session/new", &json!({"cwd": cwd, "mcpServers": [server]})).response;
     response["result"]["sessionId"].as_str().unwrap_or_else(|| panic!("no session: {response}")).to_owned()
+}
+
+/// A tool server as `session/new` names it.
+fn entry_of(server: &ToolServer) -> Value {
+    let headers: Vec<Value> =
+        server.headers.iter().map(|(name, value)| json!({"name": name, "value": value})).collect();
+    json!({"type": "http", "name": server.name, "url": server.url, "headers": headers})
 }
 
 fn calling(tool: &str, arguments: &Value) -> String {
@@ -128,7 +142,7 @@ async fn in_chat_our_tool_runs_unasked_and_a_tool_of_its_own_does_not_run_at_all
     let lab = Lab::new().await;
     let turn = lab.turn(Execution::Chat, &[], &calling("mcp_host-tools_get_weather", &json!({"city": "Oslo"}))).await;
     assert!(turn.asked.is_empty(), "{:?}", turn.asked);
-    assert_eq!(lab.mcp.calls(), [json!({"city": "Oslo"})]);
+    assert_eq!(lab.tools.calls(), [json!({"name": "get_weather", "arguments": {"city": "Oslo"}})]);
 
     let turn =
         lab.turn(Execution::Chat, &[], &calling("run_shell_command", &json!({"command": "echo x > made"}))).await;
@@ -171,103 +185,4 @@ async fn nothing_is_written_outside_our_folders() {
     assert_eq!(fs::read_dir(lab.folder.path().join("home")).unwrap().count(), 0, "the operator's home stays as it was");
     assert_eq!(fs::read_dir(lab.folder.path().join("ws")).unwrap().count(), 0);
     assert!(lab.folder.path().join("state/.gemini/projects.json").exists(), "the private home was used");
-}
-
-/// The least MCP server that the CLI accepts: one tool, plain JSON answers, one thread.
-struct McpServer {
-    url: String,
-    calls: Arc<Mutex<Vec<Value>>>,
-}
-
-impl McpServer {
-    fn start() -> Self {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let url = format!("http://{}/mcp", listener.local_addr().unwrap());
-        let calls = Arc::new(Mutex::new(Vec::new()));
-        let seen = Arc::clone(&calls);
-        std::thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                let seen = Arc::clone(&seen);
-                std::thread::spawn(move || mcp::serve(&stream, &seen));
-            }
-        });
-        Self { url, calls }
-    }
-
-    fn entry(&self) -> Value {
-        json!({"type": "http", "name": "host-tools", "url": self.url, "headers": []})
-    }
-
-    fn calls(&self) -> Vec<Value> {
-        self.calls.lock().unwrap().clone()
-    }
-}
-
-mod mcp {
-    use std::io::{self, BufReader, Write as _};
-    use std::net::TcpStream;
-    use std::sync::Mutex;
-
-    use serde_json::{Value, json};
-
-    /// Serves one connection until the other side closes it.
-    pub fn serve(stream: &TcpStream, calls: &Mutex<Vec<Value>>) {
-        let mut reader = BufReader::new(stream);
-        while let Ok(Some((method, body))) = read_request(&mut reader) {
-            let answer = if method == "POST" { answer_to(&body, calls) } else { None };
-            let status = match (&answer, method.as_str()) {
-                (Some(_), _) => "200 OK",
-                (None, "POST") => "202 Accepted",
-                _ => "405 Method Not Allowed",
-            };
-            let text = answer.map(|answer| answer.to_string()).unwrap_or_default();
-            let head = format!(
-                "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
-                text.len()
-            );
-            let mut writer = stream;
-            if writer.write_all((head + &text).as_bytes()).is_err() {
-                return;
-            }
-        }
-    }
-
-    fn read_request(reader: &mut impl io::BufRead) -> io::Result<Option<(String, Value)>> {
-        let mut first = String::new();
-        if reader.read_line(&mut first)? == 0 {
-            return Ok(None);
-        }
-        let mut length = 0;
-        loop {
-            let mut line = String::new();
-            reader.read_line(&mut line)?;
-            let line = line.trim_end().to_ascii_lowercase();
-            if line.is_empty() {
-                break;
-            }
-            if let Some(value) = line.strip_prefix("content-length:") {
-                length = value.trim().parse().map_err(io::Error::other)?;
-            }
-        }
-        let mut body = vec![0; length];
-        reader.read_exact(&mut body)?;
-        let method = first.split(' ').next().unwrap_or_default().to_owned();
-        Ok(Some((method, serde_json::from_slice(&body).unwrap_or_default())))
-    }
-
-    fn answer_to(request: &Value, calls: &Mutex<Vec<Value>>) -> Option<Value> {
-        let id = request.get("id")?;
-        let result = match request["method"].as_str()? {
-            "initialize" => json!({"protocolVersion": "2025-06-18", "capabilities": {"tools": {}},
-                "serverInfo": {"name": "host-tools", "version": "1"}}),
-            "tools/list" => json!({"tools": [{"name": "get_weather", "description": "Weather of a city",
-                "inputSchema": {"type": "object", "properties": {"city": {"type": "string"}}}}]}),
-            "tools/call" => {
-                calls.lock().unwrap().push(request["params"]["arguments"].clone());
-                json!({"content": [{"type": "text", "text": "sunny"}]})
-            }
-            _ => json!({}),
-        };
-        Some(json!({"jsonrpc": "2.0", "id": id, "result": result}))
-    }
 }

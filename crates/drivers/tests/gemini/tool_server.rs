@@ -40,6 +40,7 @@ impl HostTools {
         Self { url, shop }
     }
 
+    /// What a session is given to reach it.
     pub fn server(&self) -> ToolServer {
         ToolServer {
             name: "host-tools".into(),
