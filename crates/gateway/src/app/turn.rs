@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use gembridge_core::log::{Batch, From, Pace};
-use gembridge_core::model::{Answer, Ask, AskBody, ClientId, Event, Outcome, Prompt, TurnId};
+use gembridge_core::model::{Answer, Ask, AskBody, ClientId, Event, Outcome, Prompt, Seq, TurnId};
 use gembridge_core::session::SessionHandle;
 use tokio::sync::mpsc;
 
@@ -41,6 +41,8 @@ pub enum Turned {
 pub struct Conversation<'a> {
     session: &'a SessionHandle,
     follow: mpsc::Receiver<Batch>,
+    /// The last entry that came.
+    seen: Seq,
     answers: Answers,
     input: Input,
     interrupts: Interrupts,
@@ -58,7 +60,8 @@ impl<'a> Conversation<'a> {
         let interrupts = Interrupts::new().map_err(anyhow::Error::from)?;
         let attachment = session.attach(From::Now, Pace::HoldAgent).await.map_err(core_error)?;
         let waiting_for = format!("waiting for {agent}");
-        Ok(Self { session, follow: attachment.follow, answers, input, interrupts, waiting_for })
+        let (follow, seen) = (attachment.follow, attachment.last);
+        Ok(Self { session, follow, seen, answers, input, interrupts, waiting_for })
     }
 
     pub async fn turn(&mut self, prompt: &str, face: &mut dyn Face) -> Result<Turned, CommandError> {
@@ -69,9 +72,14 @@ impl<'a> Conversation<'a> {
         loop {
             tokio::select! {
                 batch = self.follow.recv() => {
-                    let batch = batch.ok_or_else(|| CommandError::new(ExitCode::Failed, "the session ended before its turn"))?;
-                    if let Some(turned) = self.show(&batch, accepted.turn, face, &mut shown).await? {
-                        return Ok(turned);
+                    let batches = match batch {
+                        Some(batch) => vec![batch],
+                        None => self.join_again().await?,
+                    };
+                    for batch in batches {
+                        if let Some(turned) = self.show(&batch, accepted.turn, face, &mut shown).await? {
+                            return Ok(turned);
+                        }
                     }
                 }
                 interrupt = self.interrupts.next() => {
@@ -84,6 +92,19 @@ impl<'a> Conversation<'a> {
                 _ = tick.tick(), if !shown.has_answer => face.waiting(&self.waiting_for, shown.began.elapsed()),
             }
         }
+    }
+
+    /// A follower is let go when the log cannot be written, and when it stood still for too long: what it missed, or
+    /// why there is nothing more.
+    async fn join_again(&mut self) -> Result<Vec<Batch>, CommandError> {
+        let attachment = self.session.attach(From::After(self.seen), Pace::HoldAgent).await.map_err(core_error)?;
+        if attachment.older.is_some() {
+            let id = self.session.id();
+            let sentence = format!("the output stood still for too long; the answer is kept in session `{id}`");
+            return Err(CommandError::new(ExitCode::Failed, sentence));
+        }
+        self.follow = attachment.follow;
+        Ok(attachment.snapshot)
     }
 
     /// The next line that the person types, for whoever waits between turns; `None` when they leave.
@@ -101,6 +122,7 @@ impl<'a> Conversation<'a> {
         face: &mut dyn Face,
         shown: &mut Shown,
     ) -> Result<Option<Turned>, CommandError> {
+        self.seen = batch.last().map_or(self.seen, |entry| entry.seq);
         for entry in batch.iter().filter(|entry| entry.turn.is_none() || entry.turn == Some(turn)) {
             face.entry(entry).map_err(|error| anyhow::anyhow!("cannot write to standard output: {error}"))?;
             match &entry.event {
