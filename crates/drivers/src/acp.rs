@@ -4,6 +4,7 @@
 //! Read in this order: [`driver`] (which process), [`launch`] (how it starts), [`open`] (how a session begins),
 //! [`session`] (what the core does with it), [`connection`] and [`router`] (what the agent says).
 
+mod arrivals;
 mod connection;
 mod decode;
 mod driver;

@@ -9,6 +9,7 @@ use gembridge_core::model::{AgentFacts, Failure, FailureKind};
 use gembridge_process::{Pool, PoolConfig, PoolError};
 use tokio::task::JoinSet;
 
+use super::arrivals::Arrivals;
 use super::launch::{AcpSetup, Maker};
 use super::open;
 use super::process::{AgentProcess, Lease};
@@ -17,6 +18,8 @@ use super::process::{AgentProcess, Lease};
 const INSPECTION: Duration = Duration::from_secs(15);
 /// A process that serves nobody is kept this long for its principal's next session.
 const UNUSED: Duration = Duration::from_mins(10);
+/// A session that was just opened has its prompt on the way: the next one is made ahead when that is through.
+const AFTER_YOU: Duration = Duration::from_millis(50);
 
 pub struct AcpDriver {
     inner: Arc<Inner>,
@@ -29,6 +32,7 @@ struct Inner {
     pool: Pool<Maker>,
     processes: Mutex<Vec<Arc<AgentProcess>>>,
     facts: Mutex<Option<AgentFacts>>,
+    arrivals: Arrivals,
 }
 
 impl AcpDriver {
@@ -46,7 +50,13 @@ impl AcpDriver {
             ..PoolConfig::default()
         };
         let pool = Pool::new(Maker::new(Arc::clone(&setup)), config);
-        let inner = Inner { setup, pool, processes: Mutex::default(), facts: Mutex::default() };
+        let inner = Inner {
+            setup,
+            pool,
+            processes: Mutex::default(),
+            facts: Mutex::default(),
+            arrivals: Arrivals::default(),
+        };
         Self { inner: Arc::new(inner), keepers: Mutex::default() }
     }
 
@@ -68,7 +78,12 @@ impl AcpDriver {
     async fn open_session(&self, spec: SessionSpec) -> Result<Opened, Failure> {
         let lease = match self.place_in_use(&spec) {
             Some(place) => place,
-            None => self.place_in_spare(&spec).await?,
+            // There is nothing to share: each may as well start at the same time as the others.
+            None if self.inner.setup.profile.limits.sessions_per_process == 1 => self.place_in_spare(&spec).await?,
+            None => {
+                let in_use = || self.place_in_use(&spec);
+                self.inner.arrivals.place(&spec.principal, in_use, self.place_in_spare(&spec)).await?
+            }
         };
         let process = Arc::clone(lease.process());
         let opened = open::session(&self.inner.setup, lease, spec).await?;
@@ -101,9 +116,9 @@ impl AcpDriver {
     fn premake(&self, process: Arc<AgentProcess>) {
         let setup = Arc::clone(&self.inner.setup);
         lock(&self.keepers).spawn(async move {
-            if process.wants_premade(setup.profile.limits.premade_sessions)
-                && let Err(failure) = open::ahead(&setup, &process).await
-            {
+            tokio::time::sleep(AFTER_YOU).await;
+            let Some(_making) = process.begin_premade(setup.profile.limits.premade_sessions) else { return };
+            if let Err(failure) = open::ahead(&setup, &process).await {
                 tracing::debug!(%failure, "no session could be opened ahead of time");
             }
         });

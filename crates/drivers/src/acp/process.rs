@@ -45,6 +45,8 @@ struct Tenancy {
     principal: Option<Principal>,
     live: u32,
     opened: u32,
+    /// Sessions that are being made ahead.
+    premaking: u32,
 }
 
 /// A session that was opened ahead of time.
@@ -53,6 +55,15 @@ pub(super) struct Premade {
     pub name: Arc<str>,
     pub signals: mpsc::Receiver<Vec<Signal>>,
     pub folder: Option<PrivateDir>,
+}
+
+/// A session is being made ahead as long as this lives.
+pub(super) struct Premaking<'a>(&'a AgentProcess);
+
+impl Drop for Premaking<'_> {
+    fn drop(&mut self) {
+        lock(&self.0.tenancy).premaking -= 1;
+    }
 }
 
 /// The right to one session of a process. Dropping it gives the place back.
@@ -141,15 +152,17 @@ impl AgentProcess {
         drop(place);
     }
 
-    /// Whether one more session shall be made ahead.
-    pub(super) fn wants_premade(&self, wanted: u32) -> bool {
+    /// The right to make one more session ahead, if one is wanted. Those that are being made count.
+    pub(super) fn begin_premade(&self, wanted: u32) -> Option<Premaking<'_>> {
         let ready = self.ready();
-        let used = {
-            let tenancy = lock(&self.tenancy);
-            if self.counts_for_life() { tenancy.opened } else { tenancy.live + ready }
-        };
-        let room = used < self.limits.sessions_per_process;
-        ready < wanted && room && !self.is_condemned() && !self.connection.is_gone()
+        let mut tenancy = lock(&self.tenancy);
+        let used = if self.counts_for_life() { tenancy.opened } else { tenancy.live + ready };
+        let room = used + tenancy.premaking < self.limits.sessions_per_process;
+        if ready + tenancy.premaking >= wanted || !room || self.is_condemned() || self.connection.is_gone() {
+            return None;
+        }
+        tenancy.premaking += 1;
+        Some(Premaking(self))
     }
 
     /// Sessions that were opened ahead and are nobody's yet.
