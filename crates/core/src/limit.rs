@@ -26,6 +26,8 @@ pub struct Limits {
     pub ring_bytes: usize,
     /// Batches that a follower may be behind; then it is dropped and comes back with the last number it saw.
     pub follower_batches: usize,
+    /// Bytes that a follower may be behind; reached before `follower_batches` by a flood.
+    pub follower_bytes: usize,
     /// How long a follower that asked to slow the agent down may hold it; then it is dropped.
     pub follower_stall: Duration,
     /// Bytes that the agent may send in one turn; more ends the turn.
@@ -46,6 +48,7 @@ impl Default for Limits {
             ring_entries: 2_000,
             ring_bytes: 8 << 20,
             follower_batches: 256,
+            follower_bytes: 8 << 20,
             follower_stall: Duration::from_secs(30),
             turn_bytes: 256 << 20,
         }

@@ -106,7 +106,7 @@ impl SessionLog {
             ring_bytes: 0,
             last,
             last_at: tail.last().map_or(Timestamp::default(), |entry| entry.at),
-            followers: Followers::new(limits.follower_batches, limits.follower_stall),
+            followers: Followers::new(limits.follower_batches, limits.follower_bytes, limits.follower_stall),
             limits,
         };
         if !tail.is_empty() {

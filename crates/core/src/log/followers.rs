@@ -7,12 +7,14 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::{Batch, Pace};
+use super::{Batch, LogEntry, Pace};
 
 pub(super) struct Followers {
     all: Vec<Follower>,
     /// Batches that one may be behind.
     queue: usize,
+    /// Bytes that one may be behind.
+    bytes: usize,
     /// How long one may hold the agent.
     stall: Duration,
 }
@@ -21,6 +23,9 @@ struct Follower {
     sender: mpsc::Sender<Batch>,
     pace: Pace,
     state: State,
+    /// What the batches in its queue weigh, oldest first.
+    queued: VecDeque<usize>,
+    bytes: usize,
 }
 
 enum State {
@@ -33,13 +38,14 @@ enum State {
 }
 
 impl Followers {
-    pub(super) fn new(queue: usize, stall: Duration) -> Self {
-        Self { all: Vec::new(), queue, stall }
+    pub(super) fn new(queue: usize, bytes: usize, stall: Duration) -> Self {
+        Self { all: Vec::new(), queue, bytes, stall }
     }
 
     pub(super) fn add(&mut self, pace: Pace) -> mpsc::Receiver<Batch> {
         let (sender, receiver) = mpsc::channel(self.queue.max(1));
-        self.all.push(Follower { sender, pace, state: State::Flowing });
+        let (queued, bytes) = (VecDeque::new(), self.bytes);
+        self.all.push(Follower { sender, pace, state: State::Flowing, queued, bytes });
         receiver
     }
 
@@ -79,28 +85,62 @@ impl Follower {
             // The agent is held, but clients are not: what they bring may wait in the same measure.
             return batches.len() <= self.sender.max_capacity();
         }
-        match self.sender.try_send(Arc::clone(batch)) {
-            Ok(()) => true,
-            Err(mpsc::error::TrySendError::Full(batch)) if self.pace == Pace::HoldAgent => {
-                self.state = State::Holding { since: Instant::now(), batches: VecDeque::from([batch]) };
+        let weight = weight(batch);
+        let fits = self.sender.capacity() >= self.slots_for(weight);
+        match self.pace {
+            _ if fits => {
+                self.queued.push_back(weight);
+                self.sender.try_send(Arc::clone(batch)).is_ok()
+            }
+            Pace::HoldAgent => {
+                self.state = State::Holding { since: Instant::now(), batches: VecDeque::from([Arc::clone(batch)]) };
                 true
             }
-            Err(_) => false,
+            Pace::Own => false,
         }
     }
 
+    /// How much of its queue must be free before a batch of this weight fits: one slot, or more until what it is
+    /// behind is light enough. A batch always fits into an empty queue.
+    fn slots_for(&mut self, weight: usize) -> usize {
+        let waiting = self.sender.max_capacity() - self.sender.capacity();
+        while self.queued.len() > waiting {
+            self.queued.pop_front();
+        }
+        let mut behind = weight;
+        let light = self.queued.iter().rev().take_while(|queued| {
+            behind = behind.saturating_add(**queued);
+            behind <= self.bytes
+        });
+        (self.sender.max_capacity() - light.count()).max(1)
+    }
+
     async fn catch_up(&mut self, stall: Duration) -> bool {
-        let State::Holding { since, batches } = &mut self.state else { return true };
-        while let Some(batch) = batches.front() {
-            let Ok(Ok(permit)) = tokio::time::timeout_at(*since + stall, self.sender.reserve()).await else {
+        loop {
+            let State::Holding { since, batches } = &self.state else { return true };
+            let Some(batch) = batches.front().map(Arc::clone) else {
+                self.state = State::Flowing;
+                return true;
+            };
+            let (until, weight) = (*since + stall, weight(&batch));
+            let slots = self.slots_for(weight);
+            let Ok(Ok(mut permits)) = tokio::time::timeout_at(until, self.sender.reserve_many(slots)).await else {
                 return false;
             };
-            permit.send(Arc::clone(batch));
-            batches.pop_front();
-            // It moves: the clock starts again.
-            *since = Instant::now();
+            // The other slots stay free.
+            let Some(permit) = permits.next() else { return false };
+            permit.send(batch);
+            drop(permits);
+            self.queued.push_back(weight);
+            if let State::Holding { since, batches } = &mut self.state {
+                batches.pop_front();
+                // It moves: the clock starts again.
+                *since = Instant::now();
+            }
         }
-        self.state = State::Flowing;
-        true
     }
+}
+
+fn weight(batch: &Batch) -> usize {
+    batch.iter().map(LogEntry::weight).sum()
 }

@@ -315,16 +315,13 @@ async fn ended(shared: &Shared, stdout: &LineReader, handle: &Handle) -> Failure
         tracing::debug!(line = gembridge_process::escape_excerpt(half, 200), "half a line at the end is no message");
     }
     let agent = &shared.router.agent;
-    let message = match tokio::time::timeout(LAST_WORD, handle.wait()).await {
-        Ok(exit) => {
-            // What it wrote last may still be on its way through the other pipe.
-            drop(tokio::time::timeout(LAST_LINES, handle.watch().ended()).await);
-            format!("agent `{agent}` ended with {exit}")
-        }
-        Err(_) => {
-            handle.end();
-            format!("agent `{agent}` closed its output")
-        }
+    let message = if let Ok(exit) = tokio::time::timeout(LAST_WORD, handle.wait()).await {
+        // What it wrote last may still be on its way through the other pipe.
+        drop(tokio::time::timeout(LAST_LINES, handle.watch().ended()).await);
+        format!("agent `{agent}` ended with {exit}")
+    } else {
+        handle.end();
+        format!("agent `{agent}` closed its output")
     };
     Failure::new(FailureKind::Crashed, message).with_stderr(shared.stderr.tail())
 }

@@ -94,7 +94,7 @@ fn response<'a>(id: &'a RawValue, result: Option<&'a RawValue>, error: Option<&'
 pub(super) fn prompt_response(result: &RawValue) -> Result<(AgentStop, Option<Usage>), serde_json::Error> {
     let response: PromptResponse = serde_json::from_str(result.get())?;
     let quota = response.meta.and_then(|meta| meta.quota).and_then(|quota| quota.token_count);
-    let used = response.usage.or(quota).map(usage).filter(|usage| !usage.is_empty());
+    let used = response.usage.or(quota).as_ref().map(usage).filter(|usage| !usage.is_empty());
     Ok((stop(&response.stop_reason), used))
 }
 
@@ -109,19 +109,19 @@ fn stop(reason: &str) -> AgentStop {
     })
 }
 
-pub(super) fn usage(tokens: TokenUsage) -> Usage {
+pub(super) fn usage(tokens: &TokenUsage) -> Usage {
     Usage {
-        input: tokens.input_tokens,
-        output: tokens.output_tokens,
-        thought: tokens.thought_tokens,
-        cached_read: tokens.cached_read_tokens,
-        cached_write: tokens.cached_write_tokens,
-        total: tokens.total_tokens,
+        input: tokens.input,
+        output: tokens.output,
+        thought: tokens.thought,
+        cached_read: tokens.cached_read,
+        cached_write: tokens.cached_write,
+        total: tokens.total,
     }
 }
 
 /// Tokens that stand in the `_meta` of a piece of text.
 pub(super) fn chunk_usage(meta: &RawValue) -> Option<Usage> {
     let meta: super::wire::ChunkMeta = serde_json::from_str(meta.get()).ok()?;
-    meta.usage.map(usage).filter(|usage| !usage.is_empty())
+    meta.usage.as_ref().map(usage).filter(|usage| !usage.is_empty())
 }

@@ -50,13 +50,8 @@ impl AcpDriver {
             ..PoolConfig::default()
         };
         let pool = Pool::new(Maker::new(Arc::clone(&setup)), config);
-        let inner = Inner {
-            setup,
-            pool,
-            processes: Mutex::default(),
-            facts: Mutex::default(),
-            arrivals: Arrivals::default(),
-        };
+        let inner =
+            Inner { setup, pool, processes: Mutex::default(), facts: Mutex::default(), arrivals: Arrivals::default() };
         Self { inner: Arc::new(inner), keepers: Mutex::default() }
     }
 

@@ -202,9 +202,9 @@ async fn use_terminal(hands: &Hands, id: &RawValue, call: TerminalCall, terminal
     let Some(work) = &hands.work else { return nothing_to_touch(id) };
     let done = match call {
         TerminalCall::Output => work.terminals.output(terminal).map(|output| {
-            json!({ "output": output.output, "truncated": output.truncated, "exitStatus": output.exit.map(exit) })
+            json!({ "output": output.output, "truncated": output.truncated, "exitStatus": output.exit.as_ref().map(exit) })
         }),
-        TerminalCall::WaitForExit => work.terminals.wait_for_exit(terminal).await.map(exit),
+        TerminalCall::WaitForExit => work.terminals.wait_for_exit(terminal).await.map(|ended| exit(&ended)),
         TerminalCall::Kill => work.terminals.kill(terminal).map(|()| json!({})),
         TerminalCall::Release => work.terminals.release(terminal).map(|()| json!({})),
     };
@@ -214,7 +214,7 @@ async fn use_terminal(hands: &Hands, id: &RawValue, call: TerminalCall, terminal
     }
 }
 
-fn exit(exit: TerminalExit) -> serde_json::Value {
+fn exit(exit: &TerminalExit) -> serde_json::Value {
     json!({ "exitCode": exit.code, "signal": exit.signal })
 }
 

@@ -237,7 +237,7 @@ async fn load(
     let name = Arc::clone(&resume.agent_session);
     let (opening, signals) = opening(setup, cwd)?;
     let connection = process.connection();
-    connection.table().add(Arc::clone(&name), opening, Phase::Replaying);
+    connection.table().add(&name, opening, Phase::Replaying);
     let claim = Claim { connection, name: Some(Arc::clone(&name)) };
     let servers = encode::tool_servers(&spec.tool_servers);
     let mut params = json!({ "sessionId": name, "cwd": cwd, "mcpServers": servers });

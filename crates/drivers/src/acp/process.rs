@@ -32,6 +32,7 @@ pub(super) struct AgentProcess {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own that the agent tells or not")]
 pub(super) struct Abilities {
     pub load: bool,
     pub resume: bool,
@@ -70,7 +71,7 @@ impl Drop for Premaking<'_> {
 pub(super) struct Lease {
     process: Arc<AgentProcess>,
     /// The session's own folder in chat; goes with the session.
-    _folder: Option<PrivateDir>,
+    folder: Option<PrivateDir>,
 }
 
 impl AgentProcess {
@@ -129,7 +130,7 @@ impl AgentProcess {
         }
         tenancy.live += 1;
         tenancy.opened += 1;
-        Some(Lease { process: Arc::clone(self), _folder: None })
+        Some(Lease { process: Arc::clone(self), folder: None })
     }
 
     /// Counts a session that nobody has asked for yet, and keeps it for whoever does.
@@ -142,7 +143,7 @@ impl AgentProcess {
     pub(super) fn take_premade(self: &Arc<Self>) -> Option<(Premade, Lease)> {
         let mut premade = lock(&self.premade).pop()?;
         lock(&self.tenancy).live += 1;
-        let lease = Lease { process: Arc::clone(self), _folder: premade.folder.take() };
+        let lease = Lease { process: Arc::clone(self), folder: premade.folder.take() };
         Some((premade, lease))
     }
 
@@ -208,7 +209,7 @@ impl AgentProcess {
 impl Lease {
     #[must_use]
     pub(super) fn in_folder(mut self, folder: PrivateDir) -> Self {
-        self._folder = Some(folder);
+        self.folder = Some(folder);
         self
     }
 

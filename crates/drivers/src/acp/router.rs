@@ -54,14 +54,12 @@ impl Router {
             }
             Message::Request { id, method, params } => self.request(table, id, &method, params, frame, routed),
             Message::Response { id, result } => self.response(table, id, result, routed),
-            Message::Noise => match std::str::from_utf8(line) {
-                Ok(_) => noise(line, routed),
-                // A broken character costs itself, not the message around it.
-                Err(_) => {
-                    let mended = Bytes::from(String::from_utf8_lossy(line).into_owned());
-                    self.route(table, &mended.clone(), mended, now, routed);
-                }
-            },
+            // A broken character costs itself, not the message around it.
+            Message::Noise if std::str::from_utf8(line).is_err() => {
+                let mended = Bytes::from(String::from_utf8_lossy(line).into_owned());
+                self.route(table, &mended.clone(), mended, now, routed);
+            }
+            Message::Noise => noise(line, routed),
         }
     }
 
@@ -78,9 +76,9 @@ impl Router {
     ) {
         let used = meta.and_then(decode::chunk_usage);
         let update = self.quirky_text(event, frame);
-        self.update(table, session, update, now, routed);
+        deliver(table, session, update, now, routed);
         if let Some(usage) = used {
-            self.update(table, session, Update::ours(Event::Usage(usage)), now, routed);
+            deliver(table, session, Update::ours(Event::Usage(usage)), now, routed);
         }
     }
 
@@ -95,32 +93,6 @@ impl Router {
                 framed(Event::Thought(without_empty_subject(text, &frame)), frame)
             }
             event => framed(event, frame),
-        }
-    }
-
-    fn update(&self, table: &mut Table, session: &str, update: Update, now: Instant, routed: &mut Routed) {
-        let Some(at) = table.find(session) else {
-            if !table.push_early(session, Signal::Update(update)) {
-                routed.noise += 1;
-            }
-            return;
-        };
-        let Some(slot) = table.at(at) else { return };
-        // Facts of the session hold whenever they come; the rest of a replay is in our own log.
-        let is_fact = matches!(update.event, Event::Commands(_) | Event::Mode(_) | Event::Options(_));
-        if slot.phase == Phase::Replaying && !is_fact {
-            slot.replayed += 1;
-            return;
-        }
-        match slot.repeat.as_mut() {
-            None => table.push(at, Signal::Update(update)),
-            Some(filter) => {
-                let mut through = Vec::new();
-                filter.pass(update, now, &mut through);
-                for update in through {
-                    table.push(at, Signal::Update(update));
-                }
-            }
         }
     }
 
@@ -141,14 +113,14 @@ impl Router {
                     self.name_tool(call);
                 }
                 let update = self.quirky_text(event, frame);
-                self.update(table, &params.session_id, update, now, routed);
+                deliver(table, &params.session_id, update, now, routed);
             }
             "$/cancel_request" => withdraw(table, params, routed),
             // Whatever else names a session is passed on whole to whoever watches it.
             other => match read::<wire::SessionScoped>(params).and_then(|scoped| scoped.session_id) {
                 Some(session) => {
                     let update = framed(Event::Other { kind: other.into() }, frame);
-                    self.update(table, &session, update, now, routed);
+                    deliver(table, &session, update, now, routed);
                 }
                 None => noise(&frame, routed),
             },
@@ -251,7 +223,7 @@ impl Router {
                     && let Ok(raw) = &result
                     && let Some(session) = read::<wire::SessionScoped>(Some(raw)).and_then(|scoped| scoped.session_id)
                 {
-                    table.add(session.into(), *opening, Phase::Live);
+                    table.add(&session.into(), *opening, Phase::Live);
                 }
                 drop(reply.send(result.map(whole).map_err(CallError::Refused)));
             }
@@ -284,6 +256,32 @@ impl Router {
             && let Some((name, _)) = call.id.as_str().split_once("__")
         {
             call.name = Some(name.into());
+        }
+    }
+}
+
+fn deliver(table: &mut Table, session: &str, update: Update, now: Instant, routed: &mut Routed) {
+    let Some(at) = table.find(session) else {
+        if !table.push_early(session, Signal::Update(update)) {
+            routed.noise += 1;
+        }
+        return;
+    };
+    let Some(slot) = table.at(at) else { return };
+    // Facts of the session hold whenever they come; the rest of a replay is in our own log.
+    let is_fact = matches!(update.event, Event::Commands(_) | Event::Mode(_) | Event::Options(_));
+    if slot.phase == Phase::Replaying && !is_fact {
+        slot.replayed += 1;
+        return;
+    }
+    match slot.repeat.as_mut() {
+        None => table.push(at, Signal::Update(update)),
+        Some(filter) => {
+            let mut through = Vec::new();
+            filter.pass(update, now, &mut through);
+            for update in through {
+                table.push(at, Signal::Update(update));
+            }
         }
     }
 }

@@ -174,14 +174,13 @@ impl AgentSession for AcpSession {
         }
         Box::pin(async move {
             match parting {
-                Parting::Kill => {}
                 Parting::Release if self.lease.process().abilities().close => {
                     let params = json!({ "sessionId": self.name });
                     if let Err(failure) = self.lease.connection().call("session/close", &params, CLOSE).await {
                         tracing::debug!(%failure, "the agent did not close a session");
                     }
                 }
-                Parting::Release => {}
+                Parting::Release | Parting::Kill => {}
             }
         })
     }

@@ -124,9 +124,9 @@ impl Table {
         self.pending.remove(&id)
     }
 
-    pub(super) fn add(&mut self, name: Arc<str>, opening: Opening, phase: Phase) {
+    pub(super) fn add(&mut self, name: &Arc<str>, opening: Opening, phase: Phase) {
         let slot = Slot {
-            name: Arc::clone(&name),
+            name: Arc::clone(name),
             sink: opening.sink,
             batch: Vec::new(),
             hands: opening.hands,
@@ -140,10 +140,10 @@ impl Table {
             self.slots.len() - 1
         });
         self.slots[at] = Some(slot);
-        self.by_name.insert(Arc::clone(&name), at);
+        self.by_name.insert(Arc::clone(name), at);
         let early = std::mem::take(&mut self.early);
         for (session, signal) in early {
-            if session == name {
+            if session == *name {
                 self.push(at, signal);
             } else {
                 self.early.push((session, signal));

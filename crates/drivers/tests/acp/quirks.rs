@@ -20,8 +20,8 @@ async fn a_mode_update_as_text_becomes_a_mode_and_is_not_shown() {
     assert_eq!(client.handle.describe().await.unwrap().facts.mode.as_deref(), Some("yolo"));
     stage.end().await;
     let stage = Plan::fake(&["--quirk", "mode-update-text"]).start();
-    let plain = stage.session().await.turn("mode yolo").await;
-    assert_eq!(plain.finished(), "[MODE_UPDATE] yolo", "without the quirk it is text like any other");
+    let unquirked = stage.session().await.turn("mode yolo").await;
+    assert_eq!(unquirked.finished(), "[MODE_UPDATE] yolo", "without the quirk it is text like any other");
     stage.end().await;
 }
 

@@ -227,8 +227,8 @@ async fn updates_that_trail_the_response_belong_to_the_turn_when_there_is_a_quie
     let first = client.prompt("say answer- ;; trail 40").await;
     let next = client.prompt("say next").await;
     let turned = client.finish(first).await;
-    let trail: String = (0..40).map(|number| format!("trail-{number} ")).collect();
-    assert_eq!(turned.finished(), format!("answer-{trail}"));
+    let trail: Vec<String> = (0..40).map(|number| format!("trail-{number} ")).collect();
+    assert_eq!(turned.finished(), format!("answer-{}", trail.concat()));
     assert_eq!(client.finish(next).await.finished(), "next");
     stage.end().await;
 }

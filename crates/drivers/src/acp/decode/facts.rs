@@ -85,8 +85,8 @@ fn mode(mode: &wire::Mode) -> Mode {
 
 fn model(model: &wire::Model) -> Model {
     Model {
-        id: model.model_id.as_str().into(),
-        name: model.name.as_deref().unwrap_or(&model.model_id).into(),
+        id: model.id.as_str().into(),
+        name: model.name.as_deref().unwrap_or(&model.id).into(),
         description: model.description.as_deref().map(Into::into),
     }
 }

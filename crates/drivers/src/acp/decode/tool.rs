@@ -14,7 +14,7 @@ pub(in crate::acp) fn tool_call(call: &wire::ToolCall<'_>) -> ToolCall {
     let text = content.as_deref().and_then(first_text);
     let parsed = title::parse(text.as_deref(), call.title.as_deref());
     ToolCall {
-        id: ToolCallId::new(call.tool_call_id.as_str()),
+        id: ToolCallId::new(call.id.as_str()),
         name: call.name.as_deref().map(Into::into),
         title: call.title.as_deref().map(Into::into),
         description: parsed.description.map(Into::into),

@@ -106,9 +106,9 @@ pub(in crate::acp) struct ModelState {
 }
 
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
 pub(in crate::acp) struct Model {
-    pub model_id: String,
+    #[serde(rename = "modelId")]
+    pub id: String,
     #[serde(default)]
     pub name: Option<String>,
     #[serde(default)]

@@ -33,26 +33,50 @@ pub(in crate::acp) struct ChunkMeta {
 
 /// Tokens, under every name that agents use.
 #[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
 pub(in crate::acp) struct TokenUsage {
-    #[serde(default, alias = "input_tokens", alias = "promptTokens", alias = "promptTokenCount")]
-    pub input_tokens: Option<u64>,
-    #[serde(default, alias = "output_tokens", alias = "candidatesTokens", alias = "candidatesTokenCount")]
-    pub output_tokens: Option<u64>,
-    #[serde(default, alias = "thought_tokens", alias = "thoughtsTokens", alias = "thoughtsTokenCount")]
-    pub thought_tokens: Option<u64>,
-    #[serde(default, alias = "cached_tokens", alias = "cachedTokens", alias = "cachedContentTokenCount")]
-    pub cached_read_tokens: Option<u64>,
-    #[serde(default)]
-    pub cached_write_tokens: Option<u64>,
-    #[serde(default, alias = "total_tokens", alias = "totalTokenCount")]
-    pub total_tokens: Option<u64>,
+    #[serde(
+        default,
+        rename = "inputTokens",
+        alias = "input_tokens",
+        alias = "promptTokens",
+        alias = "promptTokenCount"
+    )]
+    pub input: Option<u64>,
+    #[serde(
+        default,
+        rename = "outputTokens",
+        alias = "output_tokens",
+        alias = "candidatesTokens",
+        alias = "candidatesTokenCount"
+    )]
+    pub output: Option<u64>,
+    #[serde(
+        default,
+        rename = "thoughtTokens",
+        alias = "thought_tokens",
+        alias = "thoughtsTokens",
+        alias = "thoughtsTokenCount"
+    )]
+    pub thought: Option<u64>,
+    #[serde(
+        default,
+        rename = "cachedReadTokens",
+        alias = "cached_tokens",
+        alias = "cachedTokens",
+        alias = "cachedContentTokenCount"
+    )]
+    pub cached_read: Option<u64>,
+    #[serde(default, rename = "cachedWriteTokens")]
+    pub cached_write: Option<u64>,
+    #[serde(default, rename = "totalTokens", alias = "total_tokens", alias = "totalTokenCount")]
+    pub total: Option<u64>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::acp) struct ToolCall<'a> {
-    pub tool_call_id: String,
+    #[serde(rename = "toolCallId")]
+    pub id: String,
     #[serde(default)]
     pub name: Option<String>,
     #[serde(default)]

@@ -1,0 +1,49 @@
+//! One test in a process of its own, since it measures the process.
+
+#[path = "alone/forgetful.rs"]
+mod forgetful;
+#[expect(dead_code, reason = "the stage serves many tests, this one needs a part")]
+#[path = "acp/stage.rs"]
+mod stage;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use forgetful::Forgetful;
+use gembridge_core::log::{From, Pace};
+use gembridge_core::model::{FailureKind, Seq};
+use gembridge_core::session::TurnState;
+use gembridge_testkit::process_table::peak_rss_kb;
+use stage::{Client, Plan};
+
+/// As much as a turn may send here; the agent would send more.
+const TURN: u64 = 96 << 20;
+
+#[tokio::test]
+async fn r7_a_flood_that_nobody_reads_costs_a_bounded_amount_of_memory_and_the_reader_its_place() {
+    let mut plan = Plan::fake(&["--mode", "flood:256M"]).limit(|limits| limits.turn_bytes = TURN);
+    plan.store = Arc::new(Forgetful);
+    let stage = plan.start();
+    let client = stage.session().await;
+    client.handle.wake().await.unwrap();
+    let mut stalled = client.handle.attach(From::After(Seq::START), Pace::Own).await.unwrap();
+    let own = std::process::id();
+    let before = peak_rss_kb(own);
+
+    let turn = client.prompt("say never").await;
+    while client.handle.describe().await.unwrap().turn != TurnState::Idle {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let rise = peak_rss_kb(own) - before;
+    let late = Client::attach(client.handle.clone()).await.finish(turn).await;
+    late.failed_as(FailureKind::LimitReached);
+    assert!(rise < 32 << 10, "the peak rose by {rise} kB");
+
+    let mut taken = 0;
+    while let Some(batch) = stalled.follow.recv().await {
+        taken += batch.len();
+    }
+    let whole = late.events.last().unwrap().seq;
+    assert!((taken as u64) < whole.0, "its channel closed before the end: {taken} of {whole:?}");
+    stage.end().await;
+}
