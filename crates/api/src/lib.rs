@@ -2,5 +2,11 @@
 //!
 //! Knows the core and nothing else of ours: no driver, no process, no product; and no front end knows another.
 
+pub mod admin;
+pub mod guard;
 pub mod identity;
+pub mod keys;
 pub mod problem;
+pub mod routes;
+pub mod server;
+pub mod sse;

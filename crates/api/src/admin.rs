@@ -1,0 +1,4 @@
+//! What operators and their tools ask of the gateway itself.
+
+pub mod health;
+pub mod metrics;

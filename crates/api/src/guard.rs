@@ -1,0 +1,354 @@
+//! What stands before every route, in this order: number and record, host, origin, rate, key, media type and body. The
+//! first that refuses answers; nothing behind it runs, and no body is read before the key is known.
+
+pub mod address;
+pub mod body;
+pub mod envelope;
+pub mod host;
+pub mod origin;
+pub mod rate;
+pub mod record;
+
+mod answer;
+mod credential;
+
+use std::convert::Infallible;
+use std::future::poll_fn;
+use std::net::{IpAddr, Ipv4Addr};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::{Pin, pin};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::header::{CONNECTION, VARY};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Version};
+use axum::response::Response;
+use http_body::Body as _;
+use tower_layer::Layer;
+use tower_service::Service;
+
+use self::address::{Household, Proxies};
+use self::answer::Revocation;
+use self::body::{Bodies, BodyLimits, Room, check_media};
+use self::host::{Hosts, Via};
+use self::origin::{AllowedOrigin, Origins};
+use self::rate::{Allowance, Exceeded, Rate, RateTable};
+use self::record::Record;
+use crate::admin::metrics::names;
+use crate::identity::Identity;
+use crate::keys::{KeyLease, KeyRing};
+use crate::problem::{Kind, Problem};
+use crate::server::Peer;
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+pub struct GuardConfig {
+    pub reach: Reach,
+    pub proxies: Proxies,
+    /// Requests of one client address; `None` for no limit.
+    pub rate: Option<Rate>,
+    /// Requests of one client address without a good key.
+    pub failure_rate: Rate,
+    pub bodies: BodyLimits,
+}
+
+impl Default for GuardConfig {
+    fn default() -> Self {
+        let minute = Duration::from_mins(1);
+        Self {
+            reach: Reach::default(),
+            proxies: Proxies::default(),
+            rate: Some(Rate { requests: 100, window: minute }),
+            failure_rate: Rate { requests: 20, window: minute },
+            bodies: BodyLimits::default(),
+        }
+    }
+}
+
+/// From where the server may be reached, beyond loopback.
+#[derive(Clone, Debug, Default)]
+pub struct Reach {
+    pub hosts: Hosts,
+    pub origins: Origins,
+}
+
+/// What a route asks of its callers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entry {
+    /// No key, no limit: health, and the shells of pages. Reads no body.
+    Open,
+    /// A key, and bodies up to this.
+    Keyed(Room),
+}
+
+/// One for the whole server: its state is what all requests share.
+pub struct Guard {
+    reach: RwLock<Reach>,
+    proxies: Proxies,
+    requests: Option<RateTable>,
+    failures: RateTable,
+    keys: Arc<dyn KeyRing>,
+    bodies: Bodies,
+}
+
+/// Passed every check; `Preflight` is answered here.
+enum Admitted {
+    Preflight(Response),
+    Open,
+    Keyed(KeyLease),
+}
+
+/// What the checks on the way leave in the response, whoever answers.
+#[derive(Default)]
+struct Marks {
+    origin: Option<AllowedOrigin>,
+    allowance: Option<Allowance>,
+}
+
+enum Ran {
+    Answered(Response),
+    Panicked,
+    Revoked,
+}
+
+impl Guard {
+    pub fn new(config: GuardConfig, keys: Arc<dyn KeyRing>) -> Arc<Self> {
+        Arc::new(Self {
+            reach: RwLock::new(config.reach),
+            proxies: config.proxies,
+            requests: config.rate.map(RateTable::new),
+            failures: RateTable::new(config.failure_rate),
+            keys,
+            bodies: Bodies::new(config.bodies),
+        })
+    }
+
+    /// What the operator allows from now on.
+    pub fn set_reach(&self, reach: Reach) {
+        *self.reach.write().unwrap_or_else(PoisonError::into_inner) = reach;
+    }
+
+    /// Puts the guard before the routes of a router.
+    pub fn before(self: &Arc<Self>, entry: Entry) -> GuardLayer {
+        GuardLayer { guard: Arc::clone(self), entry }
+    }
+
+    async fn pass<S>(&self, entry: Entry, inner: S, mut request: Request) -> Response
+    where
+        S: Service<Request, Response = Response, Error = Infallible>,
+    {
+        let peer = request.extensions().get::<Peer>().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.0.ip());
+        let client = self.proxies.client(peer, request.headers());
+        let record = Record::begin(&request, client);
+        request.extensions_mut().insert(record.id.clone());
+        request.extensions_mut().insert(record.notes.clone());
+        let asked = Asked { version: request.version(), has_body: !request.body().is_end_stream() };
+        let mut marks = Marks::default();
+        let (mut response, lease) = match self.admit(entry, &mut request, peer, client, &mut marks).await {
+            Ok(Admitted::Preflight(response)) => (response, None),
+            Ok(Admitted::Open) => (run(inner, request, None, &record).await, None),
+            Ok(Admitted::Keyed(lease)) => {
+                let response = run(inner, request, Some(&lease), &record).await;
+                (response, Some(lease))
+            }
+            Err(problem) => (asked.refusal(&problem, &record), None),
+        };
+        marks.leave(&record, response.headers_mut());
+        answer::watch(response, record, lease)
+    }
+
+    async fn admit(
+        &self,
+        entry: Entry,
+        request: &mut Request,
+        peer: IpAddr,
+        client: IpAddr,
+        marks: &mut Marks,
+    ) -> Result<Admitted, Problem> {
+        let via = if self.proxies.trusts(peer) { Via::Proxy } else { Via::Direct };
+        marks.origin = self.check_reach(request, via).inspect_err(|problem| {
+            tracing::warn!(target: "gembridge::audit", address = %client, refused = problem.message, "refused");
+        })?;
+        if let Some(preflight) =
+            marks.origin.as_ref().and_then(|origin| origin.preflight(request.method(), request.headers()))
+        {
+            return Ok(Admitted::Preflight(preflight));
+        }
+        let Entry::Keyed(room) = entry else {
+            drop(std::mem::take(request.body_mut()));
+            return Ok(Admitted::Open);
+        };
+        let household = Household::from(client);
+        marks.allowance = self.count(household, marks)?;
+        let (lease, identity) = self.check_key(household, request.headers())?;
+        request.extensions_mut().insert(identity);
+        request.extensions_mut().insert(lease.clone());
+        self.read_body(request, room).await?;
+        Ok(Admitted::Keyed(lease))
+    }
+
+    fn check_reach(&self, request: &Request, via: Via) -> Result<Option<AllowedOrigin>, Problem> {
+        let reach = self.reach.read().unwrap_or_else(PoisonError::into_inner);
+        reach.hosts.check(request.uri(), request.headers(), via)?;
+        reach.origins.check(request.headers())
+    }
+
+    fn count(&self, client: Household, marks: &mut Marks) -> Result<Option<Allowance>, Problem> {
+        let Some(requests) = &self.requests else { return Ok(None) };
+        requests.take(client).map(Some).map_err(|Exceeded(allowance)| {
+            marks.allowance = Some(allowance);
+            metrics::counter!(names::RATE_LIMIT_REJECTIONS, "limit" => "requests").increment(1);
+            Problem::new(
+                Kind::RateLimited { retry_after: allowance.reset },
+                format!("more than {} requests from this address; wait, or raise the limit", allowance.limit),
+            )
+        })
+    }
+
+    /// A good key always passes. A key has 256 random bits, so that no rate of guessing finds one, and one client
+    /// with a wrong key must not shut out its neighbours behind the same address.
+    fn check_key(&self, client: Household, headers: &HeaderMap) -> Result<(KeyLease, Identity), Problem> {
+        let digest = credential::digest(headers)?;
+        if let Some(digest) = digest
+            && let Some(identity) = self.keys.find(&digest)
+        {
+            return Ok((KeyLease::new(digest, Arc::clone(&self.keys)), identity));
+        }
+        if let Err(Exceeded(allowance)) = self.failures.take(client) {
+            metrics::counter!(names::RATE_LIMIT_REJECTIONS, "limit" => "failures").increment(1);
+            return Err(Problem::new(
+                Kind::RateLimited { retry_after: allowance.reset },
+                "too many requests without a good key from this address; wait, then send a good one",
+            ));
+        }
+        let message = if digest.is_some() {
+            "the key is not known, or was revoked; `gembridge keys list` shows the good ones"
+        } else {
+            "the request carries no key; send `authorization: Bearer <key>`, or make one with `gembridge keys create`"
+        };
+        Err(Problem::new(Kind::Unauthenticated, message))
+    }
+
+    async fn read_body(&self, request: &mut Request, room: Room) -> Result<(), Problem> {
+        check_media(request.method(), request.headers(), request.body())?;
+        if request.body().is_end_stream() {
+            return Ok(());
+        }
+        let body = std::mem::take(request.body_mut());
+        if matches!(*request.method(), Method::GET | Method::HEAD) {
+            // It means nothing there, and nobody reads it.
+            return Ok(());
+        }
+        *request.body_mut() = Body::from(self.bodies.read(body, room).await?);
+        Ok(())
+    }
+}
+
+/// Runs the route. A panic in it becomes an answer without its text, and so does the end of its key.
+async fn run<S>(mut inner: S, request: Request, lease: Option<&KeyLease>, record: &Record) -> Response
+where
+    S: Service<Request, Response = Response, Error = Infallible>,
+{
+    let mut route = pin!(async move { inner.call(request).await });
+    let mut revocation: Option<Revocation> = None;
+    let ran = poll_fn(|cx| match catch_unwind(AssertUnwindSafe(|| route.as_mut().poll(cx))) {
+        Err(_panic) => Poll::Ready(Ran::Panicked),
+        Ok(Poll::Ready(Ok(response))) => Poll::Ready(Ran::Answered(response)),
+        Ok(Poll::Ready(Err(never))) => match never {},
+        Ok(Poll::Pending) => {
+            let Some(lease) = lease else { return Poll::Pending };
+            let revocation = revocation.get_or_insert_with(|| Box::pin(lease.clone().revoked()));
+            revocation.as_mut().poll(cx).map(|()| Ran::Revoked)
+        }
+    });
+    let problem = match ran.await {
+        Ran::Answered(response) => return response,
+        Ran::Panicked => {
+            tracing::error!(request = %record.id.0, "a route panicked");
+            Problem::new(Kind::Internal, "something went wrong on our side; the log has the request's number")
+        }
+        Ran::Revoked => Problem::new(Kind::Unauthenticated, "the key was revoked while the request ran"),
+    };
+    envelope::response(&problem, &record.id)
+}
+
+/// What of a request decides how it can be refused.
+struct Asked {
+    version: Version,
+    has_body: bool,
+}
+
+impl Asked {
+    fn refusal(&self, problem: &Problem, record: &Record) -> Response {
+        let mut response = envelope::response(problem, &record.id);
+        if self.has_body && self.version < Version::HTTP_2 {
+            // The rest of its body will not be read, so nothing can follow it on this connection.
+            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        response
+    }
+}
+
+impl Marks {
+    fn leave(&self, record: &Record, headers: &mut HeaderMap) {
+        if let Ok(id) = HeaderValue::try_from(&record.id.0) {
+            headers.insert(REQUEST_ID, id);
+        }
+        headers.append(VARY, HeaderValue::from_static("Origin"));
+        if let Some(origin) = &self.origin {
+            origin.show(headers);
+        }
+        if let Some(allowance) = self.allowance {
+            let reset = allowance.reset.as_secs() + u64::from(allowance.reset.subsec_nanos() > 0);
+            headers.insert("x-ratelimit-limit", HeaderValue::from(allowance.limit));
+            headers.insert("x-ratelimit-remaining", HeaderValue::from(allowance.remaining));
+            headers.insert("x-ratelimit-reset", HeaderValue::from(reset));
+        }
+    }
+}
+
+#[derive(Clone)]
+pub struct GuardLayer {
+    guard: Arc<Guard>,
+    entry: Entry,
+}
+
+impl<S> Layer<S> for GuardLayer {
+    type Service = Guarded<S>;
+
+    fn layer(&self, inner: S) -> Guarded<S> {
+        Guarded { guard: Arc::clone(&self.guard), entry: self.entry, inner }
+    }
+}
+
+#[derive(Clone)]
+pub struct Guarded<S> {
+    guard: Arc<Guard>,
+    entry: Entry,
+    inner: S,
+}
+
+impl<S> Service<Request> for Guarded<S>
+where
+    S: Service<Request, Response = Response, Error = Infallible> + Clone + Send + 'static,
+    S::Future: Send,
+{
+    type Response = Response;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request) -> Self::Future {
+        let (guard, entry) = (Arc::clone(&self.guard), self.entry);
+        // The clone takes the place of the one that is ready.
+        let next = self.inner.clone();
+        let inner = std::mem::replace(&mut self.inner, next);
+        Box::pin(async move { Ok(guard.pass(entry, inner, request).await) })
+    }
+}

@@ -1,0 +1,109 @@
+//! The answer on its way out: who may still read it, and when it has ended.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use axum::body::Body;
+use axum::response::Response;
+use bytes::Bytes;
+use http_body::{Body as _, Frame, SizeHint};
+
+use crate::guard::record::{Ending, Record};
+use crate::keys::KeyLease;
+
+pub(super) type Revocation = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// A stream that ends when its key is revoked, and whose end is recorded.
+struct Watched {
+    body: Body,
+    record: Record,
+    lease: Option<KeyLease>,
+    /// From the first pause on: most bodies never pause.
+    revocation: Option<Revocation>,
+    /// Pieces sent without a pause.
+    run: u8,
+    over: bool,
+}
+
+/// Why a stream was cut. Nobody reads the text: the connection or the stream is reset.
+#[derive(Debug, thiserror::Error)]
+enum Cut {
+    #[error("the key was revoked")]
+    Revoked,
+    #[error("the stream failed")]
+    Panicked,
+}
+
+/// Records the end of a response: now if it is whole already, else when its stream ends.
+pub fn watch(response: Response, mut record: Record, lease: Option<KeyLease>) -> Response {
+    record.answered(response.status());
+    if response.body().size_hint().exact().is_some() {
+        record.end(Ending::Whole);
+        return response;
+    }
+    response.map(|body| Body::new(Watched { body, record, lease, revocation: None, run: 0, over: false }))
+}
+
+impl http_body::Body for Watched {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let this = self.get_mut();
+        if this.over {
+            return Poll::Ready(None);
+        }
+        let Ok(polled) = catch_unwind(AssertUnwindSafe(|| Pin::new(&mut this.body).poll_frame(cx))) else {
+            return this.cut(Ending::Broken, Cut::Panicked);
+        };
+        match polled {
+            Poll::Ready(None) => {
+                this.over = true;
+                this.record.end(Ending::Whole);
+                Poll::Ready(None)
+            }
+            Poll::Ready(Some(Err(failure))) => {
+                this.over = true;
+                this.record.end(Ending::Broken);
+                Poll::Ready(Some(Err(failure)))
+            }
+            Poll::Pending if this.is_revoked(cx) => this.cut(Ending::Revoked, Cut::Revoked),
+            Poll::Pending => {
+                this.run = 0;
+                Poll::Pending
+            }
+            Poll::Ready(Some(Ok(frame))) => {
+                // A stream that never pauses must not outlive its key either.
+                this.run = this.run.wrapping_add(1);
+                if this.run == 0 && this.is_revoked(cx) {
+                    return this.cut(Ending::Revoked, Cut::Revoked);
+                }
+                Poll::Ready(Some(Ok(frame)))
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.over || self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+impl Watched {
+    fn is_revoked(&mut self, cx: &mut Context<'_>) -> bool {
+        let Some(lease) = &self.lease else { return false };
+        let revocation = self.revocation.get_or_insert_with(|| Box::pin(lease.clone().revoked()));
+        revocation.as_mut().poll(cx).is_ready()
+    }
+
+    fn cut<T>(&mut self, ending: Ending, why: Cut) -> Poll<Option<Result<T, axum::Error>>> {
+        self.over = true;
+        self.body = Body::empty();
+        self.record.end(ending);
+        Poll::Ready(Some(Err(axum::Error::new(why))))
+    }
+}

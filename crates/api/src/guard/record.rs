@@ -1,0 +1,179 @@
+//! What the log and the metrics say about a request: one record when it starts, one when its answer has ended. Never
+//! what was asked or answered.
+
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use axum::extract::{MatchedPath, Request};
+use axum::http::{Method, StatusCode, header};
+use uuid::Uuid;
+
+use crate::admin::metrics::names;
+use crate::identity::RequestId;
+
+/// What a route knows of its request, for the record of its end. In the request's extensions.
+#[derive(Clone, Debug)]
+pub struct RequestNotes {
+    started: Instant,
+    notes: Arc<Mutex<Notes>>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Notes {
+    pub model_asked: Option<String>,
+    /// One of the models that can run: it becomes a label of metrics.
+    pub model_used: Option<String>,
+    pub session: Option<String>,
+    pub stream: Option<bool>,
+    pub queued: Option<Duration>,
+    /// From the start of the request.
+    pub first_token: Option<Duration>,
+    pub input_tokens: Option<u64>,
+    pub output_tokens: Option<u64>,
+    /// Why it failed, with the agent's exit code and the redacted tail of what it said.
+    pub failure: Option<String>,
+}
+
+impl RequestNotes {
+    fn new(started: Instant) -> Self {
+        Self { started, notes: Arc::default() }
+    }
+
+    pub fn edit(&self, edit: impl FnOnce(&mut Notes)) {
+        edit(&mut self.notes.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// The first piece of the answer is there. Later calls change nothing.
+    pub fn first_token(&self) {
+        self.edit(|notes| {
+            notes.first_token.get_or_insert_with(|| self.started.elapsed());
+        });
+    }
+}
+
+/// How the answer to a request ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    Whole,
+    /// The client went away first.
+    Left,
+    /// Its key was revoked on the way.
+    Revoked,
+    /// The stream failed on our side.
+    Broken,
+}
+
+impl Ending {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Whole => "whole",
+            Self::Left => "client left",
+            Self::Revoked => "key revoked",
+            Self::Broken => "broken",
+        }
+    }
+}
+
+/// One request, from its start to the end of its answer. Dropped before that, the client has left.
+pub struct Record {
+    pub id: RequestId,
+    pub notes: RequestNotes,
+    route: String,
+    method: &'static str,
+    status: Option<StatusCode>,
+    ended: bool,
+}
+
+impl Record {
+    pub fn begin(request: &Request, client: IpAddr) -> Self {
+        let id = RequestId(Uuid::now_v7().to_string());
+        let route = request.extensions().get::<MatchedPath>();
+        // A path that nobody serves is a stranger's text: it may stand in the log, but not become a label.
+        let route = route.map_or_else(|| "unmatched".to_owned(), |path| path.as_str().to_owned());
+        tracing::info!(
+            target: "gembridge::request",
+            request = %id.0,
+            address = %client,
+            method = %request.method(),
+            path = ?request.uri().path(),
+            user_agent = request.headers().get(header::USER_AGENT).map(tracing::field::debug),
+            "request started"
+        );
+        metrics::gauge!(names::ACTIVE_REQUESTS).increment(1.0);
+        let notes = RequestNotes::new(Instant::now());
+        Self { id, notes, route, method: label(request.method()), status: None, ended: false }
+    }
+
+    pub fn answered(&mut self, status: StatusCode) {
+        self.status = Some(status);
+    }
+
+    /// Writes the end, once.
+    pub fn end(&mut self, ending: Ending) {
+        if std::mem::replace(&mut self.ended, true) {
+            return;
+        }
+        let took = self.notes.started.elapsed();
+        let notes = self.notes.notes.lock().unwrap_or_else(PoisonError::into_inner);
+        // The code that nginx made known for a client that did not wait for the answer.
+        let status = self.status.map_or(499, |status| status.as_u16());
+        tracing::info!(
+            target: "gembridge::request",
+            request = %self.id.0,
+            route = self.route,
+            status,
+            ending = ending.as_str(),
+            ms = millis(took),
+            first_token_ms = notes.first_token.map(millis),
+            queue_ms = notes.queued.map(millis),
+            model_asked = notes.model_asked.as_deref().map(tracing::field::debug),
+            model_used = notes.model_used,
+            stream = notes.stream,
+            session = notes.session,
+            input_tokens = notes.input_tokens,
+            output_tokens = notes.output_tokens,
+            failure = notes.failure.as_deref().map(tracing::field::debug),
+            "request ended"
+        );
+        self.measure(status, took, &notes);
+    }
+
+    fn measure(&self, status: u16, took: Duration, notes: &Notes) {
+        metrics::gauge!(names::ACTIVE_REQUESTS).decrement(1.0);
+        let route = self.route.clone();
+        metrics::counter!(names::REQUESTS, "route" => route.clone(), "method" => self.method, "status" => status.to_string())
+            .increment(1);
+        metrics::histogram!(names::REQUEST_SECONDS, "route" => route).record(took.as_secs_f64());
+        if let Some(first) = notes.first_token {
+            metrics::histogram!(names::FIRST_TOKEN_SECONDS).record(first.as_secs_f64());
+        }
+        let Some(model) = &notes.model_used else { return };
+        for (kind, tokens) in [("input", notes.input_tokens), ("output", notes.output_tokens)] {
+            if let Some(tokens) = tokens {
+                metrics::counter!(names::TOKENS, "model" => model.clone(), "kind" => kind).increment(tokens);
+            }
+        }
+    }
+}
+
+impl Drop for Record {
+    fn drop(&mut self) {
+        self.end(Ending::Left);
+    }
+}
+
+fn label(method: &Method) -> &'static str {
+    match *method {
+        Method::GET => "GET",
+        Method::HEAD => "HEAD",
+        Method::POST => "POST",
+        Method::DELETE => "DELETE",
+        Method::OPTIONS => "OPTIONS",
+        _ => "other",
+    }
+}
+
+fn millis(duration: Duration) -> f64 {
+    (duration.as_secs_f64() * 1e6).round() / 1e3
+}

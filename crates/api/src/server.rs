@@ -1,0 +1,214 @@
+//! The accept loop: HTTP/1.1 and HTTP/2 on plain TCP, with a bound on everything that a stranger can hold open:
+//! connections, the time to send a head, the time to sit idle, the time to not read an answer.
+
+mod activity;
+mod admission;
+mod connection;
+mod drain;
+mod socket;
+
+use std::future::{pending, poll_fn};
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use axum::Router;
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::task::{JoinError, JoinSet};
+use tokio_util::sync::CancellationToken;
+
+use self::admission::{Admission, Slot};
+use self::connection::Context;
+use crate::admin::metrics::names;
+
+/// How many connections the kernel keeps for us while we are busy.
+const BACKLOG: u32 = 1024;
+/// After the process ran out of descriptors: long enough not to spin, short enough not to be felt.
+const OUT_OF_DESCRIPTORS_PAUSE: Duration = Duration::from_millis(50);
+
+/// The other end of the connection. In every request's extensions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Peer(pub SocketAddr);
+
+#[derive(Clone, Debug)]
+pub struct ServerConfig {
+    /// Port 0 for any that is free.
+    pub addrs: Vec<SocketAddr>,
+    pub deadlines: Deadlines,
+    pub connections: Connections,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Deadlines {
+    /// For the head of a request, from its first byte, or from the connection's start.
+    pub head: Duration,
+    /// For a connection between two requests.
+    pub idle: Duration,
+    /// For an idle connection to give back its buffers.
+    pub rest: Duration,
+    /// For a client to take a piece of its answer.
+    pub send: Duration,
+    /// For a client to notice that an answer came before its body was read.
+    pub linger: Duration,
+    /// For running requests to end, once the server drains.
+    pub drain: Duration,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Connections {
+    /// In all. The descriptors of the process may allow fewer.
+    pub most: usize,
+    /// Of one address, loopback aside: all local clients share that one.
+    pub most_per_address: usize,
+    /// Beyond `most`: answered with 503, except for health.
+    pub spare: usize,
+    /// Streams of one HTTP/2 connection.
+    pub streams: u32,
+}
+
+impl ServerConfig {
+    pub fn new(addrs: Vec<SocketAddr>) -> Self {
+        Self { addrs, deadlines: Deadlines::default(), connections: Connections::default() }
+    }
+}
+
+impl Default for Deadlines {
+    fn default() -> Self {
+        Self {
+            head: Duration::from_secs(10),
+            idle: Duration::from_secs(75),
+            rest: Duration::from_secs(2),
+            send: Duration::from_secs(30),
+            linger: Duration::from_secs(2),
+            drain: Duration::from_secs(30),
+        }
+    }
+}
+
+impl Default for Connections {
+    fn default() -> Self {
+        Self { most: 50_000, most_per_address: 256, spare: 16, streams: 100 }
+    }
+}
+
+/// How the server is told to stop.
+#[derive(Clone, Debug, Default)]
+pub struct Stop {
+    /// Accept nothing more, let running requests end.
+    pub drain: CancellationToken,
+    /// Do not wait for them.
+    pub now: CancellationToken,
+}
+
+/// How serving ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Drained {
+    /// Every connection had ended by itself.
+    Whole,
+    /// So many were cut off, after the limit or because there was no time to wait.
+    Cut { connections: usize },
+}
+
+/// Bound, and not yet serving.
+pub struct Server {
+    listeners: Vec<TcpListener>,
+    config: ServerConfig,
+}
+
+impl Server {
+    /// Takes the addresses. Needs a runtime, though it does not wait.
+    pub fn bind(config: ServerConfig) -> io::Result<Self> {
+        let listeners = config.addrs.iter().map(|addr| listen(*addr)).collect::<io::Result<Vec<_>>>()?;
+        Ok(Self { listeners, config })
+    }
+
+    /// The addresses as they became: with the port that was free.
+    pub fn local_addrs(&self) -> io::Result<Vec<SocketAddr>> {
+        self.listeners.iter().map(TcpListener::local_addr).collect()
+    }
+
+    /// Serves until it is told to stop; then drains. Dropping the future drops every connection.
+    pub async fn serve(self, app: Router, stop: Stop) -> Drained {
+        let admission = Admission::new(self.config.connections);
+        let context = Arc::new(Context::new(app, &self.config));
+        let mut connections = JoinSet::new();
+        loop {
+            tokio::select! {
+                biased;
+                () = stop.drain.cancelled() => break,
+                () = stop.now.cancelled() => break,
+                Some(ended) = connections.join_next() => report(ended),
+                (stream, peer) = accept(&self.listeners) => {
+                    match admission.admit(peer.ip()) {
+                        Some(slot) => take(&mut connections, &context, stream, peer, slot),
+                        None => metrics::counter!(names::CONNECTIONS_REFUSED).increment(1),
+                    }
+                }
+            }
+        }
+        // No more connections: the listeners close here.
+        drop(self.listeners);
+        let limit = tokio::time::sleep(self.config.deadlines.drain);
+        context.drain.begin();
+        let left = tokio::select! {
+            () = async { while let Some(ended) = connections.join_next().await { report(ended) } } => 0,
+            () = stop.now.cancelled() => usize::MAX,
+            () = limit => usize::MAX,
+        };
+        let cut = left.min(connections.len());
+        connections.shutdown().await;
+        context.streams.close();
+        context.streams.wait().await;
+        if cut == 0 { Drained::Whole } else { Drained::Cut { connections: cut } }
+    }
+}
+
+fn listen(addr: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if addr.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    // A restart must not wait for the connections of the last run to be forgotten.
+    socket.set_reuseaddr(true)?;
+    socket.bind(addr)?;
+    socket.listen(BACKLOG)
+}
+
+/// The next connection of any listener. Dropping it loses none.
+async fn accept(listeners: &[TcpListener]) -> (TcpStream, SocketAddr) {
+    if listeners.is_empty() {
+        return pending().await;
+    }
+    loop {
+        let accepted = poll_fn(|cx| {
+            for listener in listeners {
+                if let Poll::Ready(accepted) = listener.poll_accept(cx) {
+                    return Poll::Ready(accepted);
+                }
+            }
+            Poll::Pending
+        });
+        match accepted.await {
+            Ok(accepted) => return accepted,
+            // One that was gone before we came to it says nothing about the next.
+            Err(gone) if gone.kind() == io::ErrorKind::ConnectionAborted => {}
+            Err(failure) => {
+                tracing::warn!(%failure, "cannot accept connections for now");
+                tokio::time::sleep(OUT_OF_DESCRIPTORS_PAUSE).await;
+            }
+        }
+    }
+}
+
+fn take(connections: &mut JoinSet<()>, context: &Arc<Context>, stream: TcpStream, peer: SocketAddr, slot: Slot) {
+    let context = Arc::clone(context);
+    connections.spawn(connection::serve(context, stream, peer, slot));
+}
+
+fn report(ended: Result<(), JoinError>) {
+    if let Err(failure) = ended
+        && failure.is_panic()
+    {
+        // Its text went to the panic hook.
+        tracing::error!("a connection's task panicked");
+    }
+}

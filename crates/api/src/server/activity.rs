@@ -1,0 +1,167 @@
+//! What a connection is doing, as its socket and its requests see it, for the deadlines that depend on it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use axum::body::Body;
+use bytes::Bytes;
+use http_body::{Body as _, Frame, SizeHint};
+use hyper::body::Incoming;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+/// Shared by a connection's parts. With HTTP/1 all of them run in one task; with HTTP/2 each stream has its own.
+#[derive(Debug)]
+pub struct Activity {
+    start: Instant,
+    in_flight: AtomicU32,
+    head_begun: AtomicBool,
+    /// When the present phase began, in milliseconds from the start.
+    since: AtomicU64,
+    body_pending: AtomicBool,
+    unflushed: AtomicBool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    Busy,
+    /// Some of a head has come, but not all.
+    Head {
+        since: Instant,
+    },
+    Idle {
+        since: Instant,
+    },
+}
+
+impl Activity {
+    pub fn new() -> Self {
+        Self {
+            start: Instant::now(),
+            in_flight: AtomicU32::new(0),
+            head_begun: AtomicBool::new(false),
+            since: AtomicU64::new(0),
+            body_pending: AtomicBool::new(false),
+            unflushed: AtomicBool::new(false),
+        }
+    }
+
+    pub fn phase(&self) -> Phase {
+        if self.in_flight.load(Ordering::Acquire) > 0 {
+            return Phase::Busy;
+        }
+        let since = self.start + Duration::from_millis(self.since.load(Ordering::Relaxed));
+        if self.head_begun.load(Ordering::Relaxed) { Phase::Head { since } } else { Phase::Idle { since } }
+    }
+
+    pub fn bytes_came(&self) {
+        if self.in_flight.load(Ordering::Acquire) == 0 && !self.head_begun.swap(true, Ordering::Relaxed) {
+            self.mark();
+        }
+    }
+
+    pub fn bytes_left(&self) {
+        self.unflushed.store(true, Ordering::Relaxed);
+    }
+
+    pub fn flushed(&self) {
+        self.unflushed.store(false, Ordering::Relaxed);
+    }
+
+    /// Whether a request's body has not been read to its end, so that more of it may still come.
+    pub fn is_body_pending(&self) -> bool {
+        self.body_pending.load(Ordering::Relaxed)
+    }
+
+    /// Nothing is being read, nothing is left to write.
+    pub fn is_clean(&self) -> bool {
+        matches!(self.phase(), Phase::Idle { .. }) && !self.is_body_pending() && !self.unflushed.load(Ordering::Relaxed)
+    }
+
+    fn mark(&self) {
+        let now = u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.since.store(now, Ordering::Relaxed);
+    }
+}
+
+/// One request under way, until the last of its answer was handed over.
+pub struct Flight(Arc<Activity>);
+
+impl Flight {
+    pub fn begin(activity: &Arc<Activity>) -> Self {
+        activity.head_begun.store(false, Ordering::Relaxed);
+        activity.in_flight.fetch_add(1, Ordering::AcqRel);
+        Self(Arc::clone(activity))
+    }
+}
+
+impl Drop for Flight {
+    fn drop(&mut self) {
+        self.0.mark();
+        self.0.in_flight.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// A request's body, which tells when all of it has come.
+pub struct Arriving {
+    body: Incoming,
+    activity: Arc<Activity>,
+}
+
+impl Arriving {
+    pub fn new(body: Incoming, activity: &Arc<Activity>) -> Self {
+        activity.body_pending.store(!body.is_end_stream(), Ordering::Relaxed);
+        Self { body, activity: Arc::clone(activity) }
+    }
+}
+
+impl http_body::Body for Arriving {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let polled = Pin::new(&mut self.body).poll_frame(cx);
+        if matches!(polled, Poll::Ready(None)) || self.body.is_end_stream() {
+            self.activity.body_pending.store(false, Ordering::Relaxed);
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// An answer's body; while it lives, the request is under way.
+pub struct Departing {
+    body: Body,
+    _flight: Flight,
+}
+
+impl Departing {
+    pub fn new(body: Body, flight: Flight) -> Self {
+        Self { body, _flight: flight }
+    }
+}
+
+impl http_body::Body for Departing {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

@@ -1,0 +1,161 @@
+//! How many connections there may be: in all, of one address, and as the process's descriptors allow.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustix::process::{Resource, getrlimit};
+
+use crate::admin::metrics::names;
+use crate::guard::address::Household;
+use crate::server::Connections;
+
+/// Descriptors that connections never take: agents, the store and the log need them most when there are few.
+const RESERVE: std::ops::RangeInclusive<u64> = 32..=256;
+
+pub struct Admission {
+    limits: Connections,
+    held: Arc<Mutex<Held>>,
+}
+
+#[derive(Default)]
+struct Held {
+    regular: usize,
+    spare: usize,
+    /// As many entries as there are connections, at most.
+    by_address: HashMap<Household, usize>,
+}
+
+/// The right to one connection. Dropping it gives it back.
+pub struct Slot {
+    kind: Kind,
+    address: Option<Household>,
+    held: Arc<Mutex<Held>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Regular,
+    /// Beyond the bounds: told so, health aside, and closed.
+    Spare,
+}
+
+impl Admission {
+    pub fn new(limits: Connections) -> Self {
+        let most = limits.most.min(allowed_by_descriptors());
+        Self { limits: Connections { most, ..limits }, held: Arc::default() }
+    }
+
+    /// `None` if not even a refusal can be afforded.
+    pub fn admit(&self, peer: IpAddr) -> Option<Slot> {
+        let address = (!peer.to_canonical().is_loopback()).then(|| Household::from(peer));
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_address = address.and_then(|address| held.by_address.get(&address)).copied().unwrap_or(0);
+        let kind = if held.regular < self.limits.most && of_address < self.limits.most_per_address {
+            held.regular += 1;
+            if let Some(address) = address {
+                *held.by_address.entry(address).or_default() += 1;
+            }
+            metrics::gauge!(names::CONNECTIONS).increment(1.0);
+            Kind::Regular
+        } else if held.spare < self.limits.spare {
+            held.spare += 1;
+            metrics::counter!(names::CONNECTIONS_REFUSED).increment(1);
+            Kind::Spare
+        } else {
+            return None;
+        };
+        Some(Slot { kind, address, held: Arc::clone(&self.held) })
+    }
+}
+
+impl Slot {
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.kind == Kind::Spare {
+            held.spare -= 1;
+            return;
+        }
+        held.regular -= 1;
+        metrics::gauge!(names::CONNECTIONS).decrement(1.0);
+        if let Some(address) = self.address
+            && let Some(count) = held.by_address.get_mut(&address)
+        {
+            *count -= 1;
+            if *count == 0 {
+                held.by_address.remove(&address);
+            }
+        }
+    }
+}
+
+fn allowed_by_descriptors() -> usize {
+    let Some(limit) = getrlimit(Resource::Nofile).current else { return usize::MAX };
+    within(limit)
+}
+
+fn within(limit: u64) -> usize {
+    let reserve = (limit / 2).clamp(*RESERVE.start(), *RESERVE.end());
+    usize::try_from(limit.saturating_sub(reserve)).unwrap_or(usize::MAX).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ip(text: &str) -> IpAddr {
+        text.parse().unwrap()
+    }
+
+    fn admission() -> Admission {
+        Admission::new(Connections { most: 4, most_per_address: 2, spare: 1, streams: 1 })
+    }
+
+    fn kind(slot: Option<&Slot>) -> Option<Kind> {
+        slot.map(Slot::kind)
+    }
+
+    #[test]
+    fn s24_an_address_and_the_whole_have_their_bounds_and_what_ends_makes_room() {
+        let admission = admission();
+        let mut held: Vec<Slot> = Vec::new();
+        for (peer, expected) in [
+            ("192.0.2.1", Some(Kind::Regular)),
+            ("192.0.2.1", Some(Kind::Regular)),
+            ("192.0.2.1", Some(Kind::Spare)),
+            ("192.0.2.1", None),
+            ("2001:db8::1", Some(Kind::Regular)),
+            ("2001:db8::2", Some(Kind::Regular)),
+            ("127.0.0.1", None),
+        ] {
+            let slot = admission.admit(ip(peer));
+            assert_eq!(kind(slot.as_ref()), expected, "{peer}");
+            held.extend(slot);
+        }
+        held.remove(0);
+        assert_eq!(kind(admission.admit(ip("127.0.0.1")).as_ref()), Some(Kind::Regular));
+        held.clear();
+        let state = admission.held.lock().unwrap();
+        assert_eq!((state.regular, state.spare, state.by_address.len()), (0, 0, 0));
+    }
+
+    #[test]
+    fn s24_local_clients_share_no_bound_of_an_address() {
+        let admission = admission();
+        let held: Vec<_> = (0..4).map(|_| admission.admit(ip("127.0.0.1"))).collect();
+        assert!(held.iter().all(|slot| kind(slot.as_ref()) == Some(Kind::Regular)));
+    }
+
+    #[test]
+    fn r11_descriptors_are_kept_for_agents_and_store() {
+        for (limit, connections) in [(64, 32), (256, 128), (1024, 768), (20_000, 19_744), (16, 1)] {
+            assert_eq!(within(limit), connections, "{limit}");
+        }
+    }
+}

@@ -1,0 +1,345 @@
+//! One connection: which HTTP it speaks, its requests, and when it ends. HTTP/1 connections that pause give back
+//! their buffers and wait as a bare socket.
+
+use std::convert::Infallible;
+use std::future::poll_fn;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Poll, ready};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::Response;
+use hyper::body::Incoming;
+use hyper::rt::Executor;
+use hyper::server::conn::{http1, http2};
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, Sleep, sleep, sleep_until, timeout};
+use tokio_util::task::TaskTracker;
+use tower_service::Service;
+use uuid::Uuid;
+
+use crate::admin::health;
+use crate::guard::envelope;
+use crate::identity::RequestId;
+use crate::problem::{Kind as ProblemKind, Problem};
+use crate::server::activity::{Activity, Arriving, Departing, Flight, Phase};
+use crate::server::admission::{Kind, Slot};
+use crate::server::drain::Drain;
+use crate::server::socket::{Socket, tune};
+use crate::server::{Deadlines, Peer, ServerConfig};
+
+const HTTP2_PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+/// Room for a head with large values; also what is read ahead of a body.
+const BUFFER: usize = 128 << 10;
+/// What a connection beyond the bounds gets to ask its one question.
+const SPARE_DEADLINE: Duration = Duration::from_secs(2);
+
+/// What all connections of a server share.
+pub struct Context {
+    app: Router,
+    deadlines: Deadlines,
+    http1: http1::Builder,
+    http2: http2::Builder<StreamTasks>,
+    pub drain: Drain,
+    /// The tasks of HTTP/2 streams. They end with their connection.
+    pub streams: TaskTracker,
+}
+
+#[derive(Clone)]
+struct StreamTasks(TaskTracker);
+
+impl<F> Executor<F> for StreamTasks
+where
+    F: Future + Send + 'static,
+    F::Output: Send,
+{
+    fn execute(&self, stream: F) {
+        self.0.spawn(stream);
+    }
+}
+
+impl Context {
+    pub fn new(app: Router, config: &ServerConfig) -> Self {
+        let streams = TaskTracker::new();
+        let mut http1 = http1::Builder::new();
+        // The head's deadline is our own: hyper's would end idle connections too.
+        http1.timer(TokioTimer::new()).header_read_timeout(None).max_buf_size(BUFFER);
+        let mut http2 = http2::Builder::new(StreamTasks(streams.clone()));
+        http2
+            .timer(TokioTimer::new())
+            .max_concurrent_streams(config.connections.streams)
+            .max_send_buf_size(64 << 10)
+            .keep_alive_interval(config.deadlines.send)
+            .keep_alive_timeout(config.deadlines.send);
+        Self { app, deadlines: config.deadlines, http1, http2, drain: Drain::default(), streams }
+    }
+}
+
+/// What is known of a connection beside its socket.
+struct Link {
+    context: Arc<Context>,
+    activity: Arc<Activity>,
+    peer: SocketAddr,
+    kind: Kind,
+}
+
+/// Serves a connection to its end.
+pub async fn serve(context: Arc<Context>, stream: TcpStream, peer: SocketAddr, slot: Slot) {
+    let mut deadlines = context.deadlines;
+    let kind = slot.kind();
+    if kind == Kind::Spare {
+        deadlines.head = deadlines.head.min(SPARE_DEADLINE);
+        deadlines.send = deadlines.send.min(SPARE_DEADLINE);
+    }
+    if let Err(failure) = tune(&stream, deadlines.send) {
+        // Gone already.
+        tracing::debug!(%failure, "a connection could not be set up");
+        return;
+    }
+    let activity = Arc::new(Activity::new());
+    let socket = Socket::new(stream, Arc::clone(&activity), deadlines, slot);
+    let link = Link { context, activity, peer, kind };
+    let opening = tokio::select! {
+        opening = timeout(deadlines.head, opening(socket.stream())) => opening,
+        () = link.context.drain.begun() => return,
+    };
+    match opening {
+        Ok(Ok(Opening::Http1)) => link.http1(socket, deadlines).await,
+        // Rarely spoken, and large: kept out of the task of every other connection.
+        Ok(Ok(Opening::Http2)) => Box::pin(link.http2(socket, deadlines)).await,
+        Ok(Ok(Opening::Closed) | Err(_)) | Err(_) => {}
+    }
+}
+
+enum Opening {
+    Http1,
+    Http2,
+    Closed,
+}
+
+/// Looks at the first bytes without taking them. Nothing is allocated for a connection before it says something.
+async fn opening(stream: &TcpStream) -> io::Result<Opening> {
+    let mut bytes = [0; HTTP2_PREFACE.len()];
+    loop {
+        let seen = stream.peek(&mut bytes).await?;
+        if seen == 0 {
+            return Ok(Opening::Closed);
+        }
+        if bytes[..seen] != HTTP2_PREFACE[..seen] {
+            return Ok(Opening::Http1);
+        }
+        if seen == HTTP2_PREFACE.len() {
+            return Ok(Opening::Http2);
+        }
+        // It may become either. The socket stays readable, so that waiting for it would spin.
+        sleep(Duration::from_millis(20)).await;
+    }
+}
+
+impl Link {
+    async fn http1(self, mut socket: Socket, deadlines: Deadlines) {
+        let mut builder = self.context.http1.clone();
+        if self.kind == Kind::Spare {
+            builder.keep_alive(false);
+        }
+        loop {
+            let service = service_fn(|request| self.answer(request));
+            let mut connection = builder.serve_connection(TokioIo::new(socket), service).with_upgrades();
+            let mut clock = Clock::new(deadlines, Rests::Yes);
+            let mut draining = Listening::new(&self.context.drain);
+            let rests = {
+                let mut word = pin!(self.context.drain.begun());
+                poll_fn(|cx| {
+                    if draining.hears(word.as_mut(), cx) {
+                        Pin::new(&mut connection).graceful_shutdown();
+                    }
+                    if let Poll::Ready(ended) = Pin::new(&mut connection).poll(cx) {
+                        report(ended);
+                        return Poll::Ready(false);
+                    }
+                    clock.poll(cx, &self.activity).map(|expired| expired == Expired::Rest)
+                })
+                .await
+            };
+            if !rests {
+                return;
+            }
+            let Some(parts) = connection.into_parts() else { return };
+            socket = parts.io.into_inner();
+            socket.put_back(parts.read_buf);
+            if !self.woken(&socket, deadlines.idle).await {
+                return;
+            }
+        }
+    }
+
+    /// Waits as a bare socket for the next request; `false` when none comes.
+    async fn woken(&self, socket: &Socket, idle: Duration) -> bool {
+        if socket.has_ahead() {
+            return true;
+        }
+        let Phase::Idle { since } = self.activity.phase() else { return true };
+        tokio::select! {
+            readable = socket.stream().readable() => readable.is_ok(),
+            () = sleep_until(Instant::from_std(since) + idle) => false,
+            () = self.context.drain.begun() => false,
+        }
+    }
+
+    async fn http2(self, socket: Socket, deadlines: Deadlines) {
+        let link = Arc::new(self);
+        let of_service = Arc::clone(&link);
+        let service = service_fn(move |request| {
+            let link = Arc::clone(&of_service);
+            async move { link.answer(request).await }
+        });
+        let mut connection = pin!(link.context.http2.serve_connection(TokioIo::new(socket), service));
+        let mut clock = Clock::new(deadlines, Rests::No);
+        let mut draining = Listening::new(&link.context.drain);
+        let mut word = pin!(link.context.drain.begun());
+        poll_fn(|cx| {
+            if draining.hears(word.as_mut(), cx) {
+                connection.as_mut().graceful_shutdown();
+            }
+            if let Poll::Ready(ended) = connection.as_mut().poll(cx) {
+                report(ended);
+                return Poll::Ready(());
+            }
+            clock.poll(cx, &link.activity).map(|_| ())
+        })
+        .await;
+    }
+
+    /// Hands a request to the routes.
+    fn answer(
+        &self,
+        request: Request<Incoming>,
+    ) -> impl Future<Output = Result<Response<Departing>, Infallible>> + Send + 'static {
+        let flight = Flight::begin(&self.activity);
+        let mut request = request.map(|body| Body::new(Arriving::new(body, &self.activity)));
+        request.extensions_mut().insert(Peer(self.peer));
+        let welcome = self.kind == Kind::Regular || health::is_probe(request.method(), request.uri().path());
+        let mut app = self.context.app.clone();
+        async move {
+            let response = if welcome {
+                match app.call(request).await {
+                    Ok(response) => response,
+                    Err(never) => match never {},
+                }
+            } else {
+                no_room()
+            };
+            Ok(response.map(|body| Departing::new(body, flight)))
+        }
+    }
+}
+
+fn no_room() -> Response<Body> {
+    let id = RequestId(Uuid::now_v7().to_string());
+    let kind = ProblemKind::Unavailable { retry_after: Duration::from_secs(1) };
+    let mut response = envelope::response(&Problem::new(kind, "too many connections; try again in a second"), &id);
+    if let Ok(id) = id.0.try_into() {
+        response.headers_mut().insert("x-request-id", id);
+    }
+    response
+}
+
+fn report(ended: Result<(), hyper::Error>) {
+    if let Err(failure) = ended {
+        // A client's doing, nearly always: a broken request, or a connection that it dropped.
+        tracing::debug!(%failure, "a connection ended early");
+    }
+}
+
+/// Hears once that the server drains.
+struct Listening<'a> {
+    drain: &'a Drain,
+    registered: bool,
+    heard: bool,
+}
+
+impl<'a> Listening<'a> {
+    fn new(drain: &'a Drain) -> Self {
+        Self { drain, registered: false, heard: false }
+    }
+
+    /// `true` once. The word is polled once to be woken by it; its waker stays good, since a connection never changes
+    /// its task. After that a flag is read: the lists behind the word are shared by all connections.
+    fn hears(&mut self, word: Pin<&mut impl Future<Output = ()>>, cx: &mut std::task::Context<'_>) -> bool {
+        if self.heard {
+            return false;
+        }
+        if !std::mem::replace(&mut self.registered, true) {
+            self.heard = word.poll(cx).is_ready();
+        }
+        self.heard |= self.drain.has_begun();
+        self.heard
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rests {
+    Yes,
+    No,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Expired {
+    /// The connection has to end.
+    End,
+    /// It may give back its buffers.
+    Rest,
+}
+
+/// The one timer of a connection. It is moved only to ring earlier; when it rings too early it is set again, so that
+/// a busy connection does not touch it.
+struct Clock {
+    deadlines: Deadlines,
+    rests: Rests,
+    timer: Option<Pin<Box<Sleep>>>,
+}
+
+impl Clock {
+    fn new(deadlines: Deadlines, rests: Rests) -> Self {
+        Self { deadlines, rests, timer: None }
+    }
+
+    fn poll(&mut self, cx: &mut std::task::Context<'_>, activity: &Activity) -> Poll<Expired> {
+        loop {
+            let Some((due, expired)) = self.due(activity) else { return Poll::Pending };
+            let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(due)));
+            if due < timer.deadline() {
+                timer.as_mut().reset(due);
+            }
+            ready!(timer.as_mut().poll(cx));
+            if due <= Instant::now() {
+                self.timer = None;
+                return Poll::Ready(expired);
+            }
+            timer.as_mut().reset(due);
+        }
+    }
+
+    fn due(&self, activity: &Activity) -> Option<(Instant, Expired)> {
+        match activity.phase() {
+            Phase::Busy => None,
+            // HTTP/2 has more to say than heads: its connections are ended for want of requests alone.
+            Phase::Head { since } if self.rests == Rests::Yes => {
+                Some((Instant::from_std(since) + self.deadlines.head, Expired::End))
+            }
+            Phase::Idle { since } if self.rests == Rests::Yes && activity.is_clean() => {
+                Some((Instant::from_std(since) + self.deadlines.rest, Expired::Rest))
+            }
+            Phase::Head { since } | Phase::Idle { since } => {
+                Some((Instant::from_std(since) + self.deadlines.idle, Expired::End))
+            }
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! A connection's socket. It gives up on a peer that does not read, and lets one that still sends read the answer.
+
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::{Buf, Bytes};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::time::{Sleep, sleep};
+
+use crate::server::Deadlines;
+use crate::server::activity::Activity;
+use crate::server::admission::Slot;
+
+pub struct Socket {
+    stream: TcpStream,
+    activity: Arc<Activity>,
+    deadlines: Deadlines,
+    /// What was read before and not yet used.
+    ahead: Bytes,
+    /// Runs while the peer takes nothing.
+    stall: Option<Pin<Box<Sleep>>>,
+    closing: Closing,
+    /// Held as long as the socket is open, also by whoever takes it over in an upgrade.
+    _slot: Slot,
+}
+
+enum Closing {
+    No,
+    /// Our side is shut; what still comes is thrown away. To close with unread bytes would reset the connection, and
+    /// a reset takes the answer with it.
+    Lingering(Pin<Box<Sleep>>),
+}
+
+impl Socket {
+    pub fn new(stream: TcpStream, activity: Arc<Activity>, deadlines: Deadlines, slot: Slot) -> Self {
+        Self { stream, activity, deadlines, ahead: Bytes::new(), stall: None, closing: Closing::No, _slot: slot }
+    }
+
+    pub fn stream(&self) -> &TcpStream {
+        &self.stream
+    }
+
+    /// Puts back what was read too early.
+    pub fn put_back(&mut self, bytes: Bytes) {
+        self.ahead = bytes;
+    }
+
+    pub fn has_ahead(&self) -> bool {
+        !self.ahead.is_empty()
+    }
+
+    /// The result of a write, or an error once none has got through for too long.
+    fn within_deadline<T>(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        if written.is_ready() {
+            self.stall = None;
+            return written;
+        }
+        let limit = self.deadlines.send;
+        let stall = self.stall.get_or_insert_with(|| Box::pin(sleep(limit)));
+        ready!(stall.as_mut().poll(cx));
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client does not read its answer")))
+    }
+
+    fn poll_linger(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let Closing::Lingering(limit) = &mut self.closing else { return Poll::Ready(Ok(())) };
+        let mut scratch = [0; 4096];
+        loop {
+            if limit.as_mut().poll(cx).is_ready() {
+                return Poll::Ready(Ok(()));
+            }
+            let mut buffer = ReadBuf::new(&mut scratch);
+            // An error here means that the peer is gone, which is what we wait for.
+            if ready!(Pin::new(&mut self.stream).poll_read(cx, &mut buffer)).is_err() || buffer.filled().is_empty() {
+                return Poll::Ready(Ok(()));
+            }
+        }
+    }
+}
+
+/// Small pieces at once, and an end for peers that vanished with our bytes unacknowledged.
+pub fn tune(stream: &TcpStream, send: Duration) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    #[cfg(target_os = "linux")]
+    {
+        let millis = u32::try_from(send.as_millis()).unwrap_or(u32::MAX);
+        rustix::net::sockopt::set_tcp_user_timeout(stream, millis)?;
+    }
+    Ok(())
+}
+
+impl AsyncRead for Socket {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        if this.has_ahead() {
+            let taken = this.ahead.len().min(buffer.remaining());
+            buffer.put_slice(&this.ahead[..taken]);
+            this.ahead.advance(taken);
+            this.activity.bytes_came();
+            return Poll::Ready(Ok(()));
+        }
+        let before = buffer.filled().len();
+        let read = ready!(Pin::new(&mut this.stream).poll_read(cx, buffer));
+        if buffer.filled().len() > before {
+            this.activity.bytes_came();
+        }
+        Poll::Ready(read)
+    }
+}
+
+impl AsyncWrite for Socket {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        this.activity.bytes_left();
+        let written = Pin::new(&mut this.stream).poll_write(cx, bytes);
+        this.within_deadline(cx, written)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        this.activity.bytes_left();
+        let written = Pin::new(&mut this.stream).poll_write_vectored(cx, slices);
+        this.within_deadline(cx, written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        this.activity.flushed();
+        Pin::new(&mut this.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        if let Closing::No = this.closing {
+            ready!(Pin::new(&mut this.stream).poll_shutdown(cx))?;
+            if !this.activity.is_body_pending() {
+                return Poll::Ready(Ok(()));
+            }
+            this.closing = Closing::Lingering(Box::pin(sleep(this.deadlines.linger)));
+        }
+        this.poll_linger(cx)
+    }
+}

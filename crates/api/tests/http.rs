@@ -1,0 +1,13 @@
+//! The server and its guard over real sockets, with requests written byte by byte, so that broken ones can be sent.
+
+mod http {
+    pub mod stage;
+
+    mod bodies;
+    mod connections;
+    mod draining;
+    mod keyed;
+    mod operators;
+    mod reach;
+    mod second_version;
+}

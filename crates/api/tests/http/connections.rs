@@ -1,0 +1,145 @@
+//! Connections: how many, how long, and what a stalled one costs others.
+
+use std::time::Duration;
+
+use gembridge_api::server::{Connections, Deadlines, ServerConfig};
+use tokio::io::AsyncWriteExt;
+
+use crate::http::stage::{Stage, config, request, soon, with_key};
+
+fn deadlines(change: impl FnOnce(&mut Deadlines)) -> ServerConfig {
+    let (mut server, _) = config();
+    change(&mut server.deadlines);
+    server
+}
+
+#[tokio::test]
+async fn s24_half_a_head_is_closed_at_its_deadline_and_so_is_silence() {
+    let server = deadlines(|deadlines| deadlines.head = Duration::from_millis(100));
+    let stage = Stage::with(server, config().1);
+    for opening in ["", "P", "PRI * HT", "GET /who HT", "GET /who HTTP/1.1\r\nhost: local"] {
+        let mut client = stage.connect().await;
+        client.send(opening).await;
+        client.closed().await;
+    }
+    // The deadline is for the head alone.
+    let mut client = stage.connect().await;
+    client.send(&with_key("GET /stream", &[])).await;
+    client.until("data: one").await;
+    tokio::select! {
+        () = client.closed() => panic!("a running stream was closed"),
+        () = tokio::time::sleep(Duration::from_millis(400)) => {}
+    }
+}
+
+#[tokio::test]
+async fn s24_an_idle_connection_is_kept_through_its_rest_and_closed_at_its_deadline() {
+    let server = deadlines(|deadlines| {
+        deadlines.rest = Duration::from_millis(50);
+        deadlines.idle = Duration::from_millis(1_500);
+    });
+    let stage = Stage::with(server, config().1);
+    let mut client = stage.connect().await;
+    for _ in 0..3 {
+        client.send(&with_key("GET /who", &[])).await;
+        assert_eq!(client.reply().await.body, "ann");
+        tokio::time::sleep(Duration::from_millis(150)).await;
+    }
+    // Two at once after a rest, the second in pieces.
+    client.send(&(with_key("GET /who", &[]) + "GET /who HT")).await;
+    assert_eq!(client.reply().await.body, "ann");
+    client.send(&with_key("GET /who", &[])["GET /who HT".len()..]).await;
+    assert_eq!(client.reply().await.body, "ann");
+    client.closed().await;
+}
+
+#[tokio::test]
+async fn s24_beyond_the_bound_a_connection_gets_503_and_health_still_answers() {
+    let (mut server, guard) = config();
+    server.connections = Connections { most: 3, spare: 2, ..Connections::default() };
+    let stage = Stage::with(server, guard);
+    let mut held = Vec::new();
+    for _ in 0..3 {
+        let mut client = stage.connect().await;
+        client.send(&with_key("GET /stream", &[])).await;
+        client.until("data: one").await;
+        held.push(client);
+    }
+    let refused = stage.ask(&with_key("GET /who", &[])).await;
+    assert_eq!((refused.status, refused.header("connection")), (503, Some("close")));
+    assert_eq!(refused.header("retry-after"), Some("1"));
+    assert_eq!(refused.error()["request_id"], refused.header("x-request-id").unwrap());
+    assert_eq!(stage.ask(&request("GET /health", &[])).await.status, 200);
+    // The spare ones taken too, the next is closed at once.
+    let spare = [stage.connect().await, stage.connect().await];
+    stage.connect().await.closed().await;
+    drop(spare);
+    drop(held);
+    soon(async { while stage.ask(&with_key("GET /who", &[])).await.status != 200 {} }).await;
+}
+
+#[tokio::test]
+async fn r7_a_reader_that_stops_reading_is_dropped() {
+    let server = deadlines(|deadlines| deadlines.send = Duration::from_millis(300));
+    let mut stage = Stage::with(server, config().1);
+    let mut reader = stage.connect().await;
+    reader.send(&with_key("GET /stream", &[])).await;
+    reader.until("data: one").await;
+    let mut stalled = stage.connect().await;
+    stalled.send(&with_key("GET /flood", &[])).await;
+    stalled.until("xxx").await;
+    // What was on the way is still there to be read, and then the end.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    soon(async {
+        while stalled.stream.write_all(b" ").await.is_ok() {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    assert!(stage.dropped.try_recv().is_err(), "silence is no stall");
+}
+
+#[tokio::test]
+async fn r8_a_client_that_leaves_ends_its_stream_and_its_wait() {
+    let mut stage = Stage::start();
+    let mut client = stage.connect().await;
+    client.send(&with_key("GET /stream", &[])).await;
+    client.until("data: one").await;
+    drop(client);
+    soon(stage.dropped.recv()).await.unwrap();
+}
+
+#[tokio::test]
+async fn r17_slow_heads_and_slow_bodies_do_not_keep_a_normal_request_waiting() {
+    let server = deadlines(|deadlines| deadlines.head = Duration::from_secs(2));
+    let (_, mut guard) = config();
+    guard.bodies.idle = Duration::from_secs(2);
+    let stage = Stage::with(server, guard);
+    let mut slow = Vec::new();
+    for number in 0..400 {
+        let mut client = stage.connect().await;
+        if number % 2 == 0 {
+            client.send("POST /large HTTP/1.1\r\nhost: loc").await;
+        } else {
+            let length = if number % 4 == 1 { "1000" } else { "10000000" };
+            let headers = ["content-type: application/json", &format!("content-length: {length}")];
+            client.send(&(with_key("POST /large", &headers) + "{")).await;
+        }
+        slow.push(client);
+    }
+    assert_eq!(stage.ask(&with_key("GET /who", &[])).await.body, "ann");
+    let small = with_key("POST /large", &["content-type: application/json", "content-length: 2"]) + "{}";
+    assert_eq!(stage.ask(&small).await.body, "2");
+    for client in &mut slow {
+        client.closed().await;
+    }
+}
+
+#[tokio::test]
+async fn small_pieces_go_out_at_once() {
+    let stage = Stage::start();
+    let mut client = stage.connect().await;
+    client.send(&with_key("GET /stream", &[])).await;
+    // The body has not ended and never will: nothing but the piece itself pushes it out.
+    client.until("data: one").await;
+}

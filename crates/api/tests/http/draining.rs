@@ -1,0 +1,81 @@
+//! The end of the server.
+
+use std::time::Duration;
+
+use gembridge_api::server::Drained;
+use tokio::net::TcpStream;
+
+use crate::http::stage::{Client, Stage, config, request, soon, with_key};
+
+async fn waiting(stage: &Stage, count: usize) -> Vec<Client> {
+    let mut clients = Vec::new();
+    for _ in 0..count {
+        let mut client = stage.connect().await;
+        client.send(&with_key("GET /wait", &[])).await;
+        clients.push(client);
+    }
+    // Answered on the same machinery, and accepted after them.
+    assert_eq!(stage.ask(&with_key("GET /who", &["connection: close"])).await.status, 200);
+    clients
+}
+
+async fn refuses(stage: &Stage) {
+    soon(async {
+        while TcpStream::connect(stage.addr).await.is_ok() {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn r13_running_requests_finish_idle_connections_close_and_new_ones_are_refused() {
+    let mut stage = Stage::start();
+    let mut idle = stage.connect().await;
+    idle.send(&with_key("GET /who", &[])).await;
+    assert_eq!(idle.reply().await.status, 200);
+    let silent = stage.connect().await;
+    let mut running = waiting(&stage, 20).await;
+
+    stage.readiness.drain();
+    assert_eq!(stage.ask(&request("GET /readyz", &["connection: close"])).await.status, 503);
+    assert_eq!(stage.ask(&request("GET /health", &["connection: close"])).await.status, 200);
+    stage.stop.drain.cancel();
+    idle.closed().await;
+    refuses(&stage).await;
+    stage.gate.add_permits(20);
+    for client in &mut running {
+        let reply = client.reply().await;
+        assert_eq!((reply.status, reply.body.as_str()), (200, "done"));
+        client.closed().await;
+    }
+    assert_eq!(stage.ended().await, Drained::Whole);
+    drop(silent);
+}
+
+#[tokio::test]
+async fn r13_what_does_not_finish_within_the_limit_is_cut() {
+    let (mut server, guard) = config();
+    server.deadlines.drain = Duration::from_millis(200);
+    let mut stage = Stage::with(server, guard);
+    let mut stream = stage.connect().await;
+    stream.send(&with_key("GET /stream", &[])).await;
+    stream.until("data: one").await;
+    stage.stop.drain.cancel();
+    assert_eq!(stage.ended().await, Drained::Cut { connections: 1 });
+    soon(stage.dropped.recv()).await.unwrap();
+    stream.closed().await;
+}
+
+#[tokio::test]
+async fn r13_the_second_word_does_not_wait() {
+    let mut stage = Stage::start();
+    let mut running = waiting(&stage, 3).await;
+    stage.stop.drain.cancel();
+    refuses(&stage).await;
+    stage.stop.now.cancel();
+    assert_eq!(stage.ended().await, Drained::Cut { connections: 3 });
+    for client in &mut running {
+        client.closed().await;
+    }
+}

@@ -1,0 +1,76 @@
+//! The same over HTTP/2 with prior knowledge.
+
+use axum::body::Body;
+use axum::http::{Request, StatusCode};
+use http_body_util::BodyExt;
+use hyper::client::conn::http2::{SendRequest, handshake};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+
+use crate::http::stage::{KEY, Stage, digest, soon};
+
+struct Client {
+    sender: SendRequest<Body>,
+    connection: JoinSet<hyper::Result<()>>,
+}
+
+impl Client {
+    async fn connect(stage: &Stage) -> Self {
+        let stream = TcpStream::connect(stage.addr).await.unwrap();
+        let (sender, driver) = soon(handshake(TokioExecutor::new(), TokioIo::new(stream))).await.unwrap();
+        let mut connection = JoinSet::new();
+        connection.spawn(driver);
+        Self { sender, connection }
+    }
+
+    async fn ask(&mut self, target: &str, headers: &[(&str, &str)]) -> hyper::Response<hyper::body::Incoming> {
+        let mut request = Request::get(target);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        soon(self.sender.send_request(request.body(Body::empty()).unwrap())).await.unwrap()
+    }
+}
+
+#[tokio::test]
+async fn s2_the_authority_is_checked_like_a_host() {
+    let stage = Stage::start();
+    for (target, headers, status) in [
+        ("http://localhost/who", &[("x-api-key", KEY)][..], 200),
+        ("http://localhost/who", &[], 401),
+        ("http://evil.example/who", &[("x-api-key", KEY)], 403),
+        ("http://localhost/who", &[("x-api-key", KEY), ("host", "evil.example")], 403),
+        ("http://localhost/who", &[("x-api-key", KEY), ("origin", "https://evil.example")], 403),
+    ] {
+        let response = Client::connect(&stage).await.ask(target, headers).await;
+        assert_eq!(response.status().as_u16(), status, "{target} {headers:?}");
+        assert!(response.headers().contains_key("x-request-id"));
+    }
+}
+
+#[tokio::test]
+async fn s6_a_revoked_key_resets_its_stream() {
+    let stage = Stage::start();
+    let mut client = Client::connect(&stage).await;
+    let mut response = client.ask("http://localhost/stream", &[("x-api-key", KEY)]).await;
+    assert_eq!(response.status(), StatusCode::OK);
+    assert!(soon(response.body_mut().frame()).await.unwrap().is_ok());
+    stage.keys.revoke(&digest(KEY));
+    assert!(soon(response.body_mut().frame()).await.unwrap().is_err());
+}
+
+#[tokio::test]
+async fn r13_streams_finish_while_the_server_drains() {
+    let mut stage = Stage::start();
+    let mut client = Client::connect(&stage).await;
+    let wait = Request::get("http://localhost/wait").header("x-api-key", KEY).body(Body::empty()).unwrap();
+    let answer = client.sender.send_request(wait);
+    assert_eq!(client.ask("http://localhost/health", &[]).await.status(), StatusCode::OK);
+    stage.stop.drain.cancel();
+    stage.gate.add_permits(1);
+    let body = soon(answer).await.unwrap().into_body().collect().await.unwrap().to_bytes();
+    assert_eq!(body, "done");
+    assert_eq!(stage.ended().await, gembridge_api::server::Drained::Whole);
+    soon(client.connection.join_next()).await.unwrap().unwrap().unwrap();
+}
