@@ -7,6 +7,7 @@ use gembridge_core::log::{Batch, From, Pace};
 use gembridge_core::model::{ClientId, Event, Outcome, Prompt, Stop, TurnId};
 use gembridge_core::session::SessionHandle;
 use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::house::PATIENCE;
@@ -46,6 +47,19 @@ impl Client {
     pub async fn turn(&mut self, text: &str, since: Instant) -> anyhow::Result<Turned> {
         let turn = self.prompt(text).await?;
         self.finish(turn, since).await
+    }
+
+    /// The same as a task of the runtime, where a face of the gateway would run; times count from when it begins, or
+    /// from `due` if that is earlier.
+    pub async fn turn_as_task(mut self, text: &str, due: Option<Instant>) -> anyhow::Result<(Self, Turned)> {
+        let text = text.to_owned();
+        let mut tasks = JoinSet::new();
+        tasks.spawn(async move {
+            let since = due.unwrap_or_else(Instant::now);
+            let turned = self.turn(&text, since).await?;
+            anyhow::Ok((self, turned))
+        });
+        tasks.join_next().await.context("the task is gone")??
     }
 
     /// Follows a turn to its end, which must be the only one.

@@ -117,7 +117,8 @@ impl PlainCli {
         let home = home(folder.path())?.display().to_string();
         std::fs::create_dir(folder.path().join("workspace"))?;
         let mut environment = api.environment(None)?;
-        for (name, value) in [("HOME", home.as_str()), ("GEMINI_CLI_HOME", &home), ("GEMINI_CLI_TRUST_WORKSPACE", "true")]
+        for (name, value) in
+            [("HOME", home.as_str()), ("GEMINI_CLI_HOME", &home), ("GEMINI_CLI_TRUST_WORKSPACE", "true")]
         {
             environment.insert(name.to_owned(), value.to_owned());
         }
@@ -216,7 +217,8 @@ impl RawChat {
         anyhow::ensure!(end == "end_turn", "the bare turn ended as {end}");
         let updates = messages.iter().map(|message| &message["params"]["update"]);
         let texts = updates.filter(|update| update["sessionUpdate"] == "agent_message_chunk");
-        let pieces: Vec<String> = texts.filter_map(|update| Some(update["content"]["text"].as_str()?.to_owned())).collect();
+        let pieces: Vec<String> =
+            texts.filter_map(|update| Some(update["content"]["text"].as_str()?.to_owned())).collect();
         check_pieces(&pieces, &script.pieces)?;
         let outcome = gembridge_core::model::Outcome::Finished(gembridge_core::model::Stop::EndTurn);
         Ok(Turned { first: first.unwrap_or(total), total, pieces, outcome })

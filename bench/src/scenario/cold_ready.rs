@@ -78,7 +78,8 @@ fn report(rows: &[Rows; 4], args: &Args) -> Report {
         report.ratio(format!("ready, {name} : node"), &row.ready, &node.ready, None);
     }
     if args.node.is_none() {
-        report.note("Node before 22 keeps no compiled code between starts; `--node FOLDER` adds a row with another one");
+        report
+            .note("Node before 22 keeps no compiled code between starts; `--node FOLDER` adds a row with another one");
     }
     report
 }

@@ -62,7 +62,9 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
     report.ratio("CPU, whole core : envelope", core, envelope, None);
     report.ratio("CPU, driver : split", driver, split, None);
     report.typical("CPU, whole core", core, Some(Bar::goal_at_most(600.0)));
-    report.note("one thread each; the agent's own time is left out; every text is compared, one frame in 4096 is read again");
+    report.note(
+        "one thread each; the agent's own time is left out; every text is compared, one frame in 4096 is read again",
+    );
     Ok(report)
 }
 
@@ -116,7 +118,8 @@ impl Direct {
         let setup = house::setup(profile, program, Environment::new(), &folder, spawner.clone())?;
         let driver = AcpDriver::new(setup, Spares::None);
         drop(inside);
-        let opened = runtime.block_on(driver.open(SessionSpec::plain())).map_err(|failure| anyhow::anyhow!("{failure}"))?;
+        let opened =
+            runtime.block_on(driver.open(SessionSpec::plain())).map_err(|failure| anyhow::anyhow!("{failure}"))?;
         Ok(Self { runtime, driver, opened, spawner, _folder: folder })
     }
 

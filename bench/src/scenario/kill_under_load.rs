@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use gembridge_core::model::Outcome;
+use gembridge_core::model::{Outcome, TurnId};
 use gembridge_drivers::profile::Environment;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::task::JoinSet;
@@ -10,6 +10,7 @@ use tokio::task::JoinSet;
 use super::runtime;
 use crate::args::Args;
 use crate::client::Client;
+use crate::gemini::{Api, Script};
 use crate::house::{self, House};
 use crate::measure::{largest, median, millis};
 use crate::report::{Bar, Report, Series};
@@ -37,8 +38,11 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
     for row in &rows {
         row.add_to(&mut report);
     }
-    report.note("next: the first prompt after the kill, when its client has seen its turn end; others: the rest, one by one; \
-         at once: after a second kill, all sessions together");
+    real(args, &runtime, &mut report)?;
+    report.note(
+        "next: the first prompt after the kill, when its client has seen its turn end; others: the rest, one by one; \
+         at once: after a second kill, all sessions together",
+    );
     Ok(report)
 }
 
@@ -111,6 +115,39 @@ impl Rows {
     }
 }
 
+/// The same with one session of the real Gemini CLI.
+fn real(args: &Args, runtime: &tokio::runtime::Runtime, report: &mut Report) -> anyhow::Result<()> {
+    let (api, script) = (Api::start()?, Script::new());
+    let mut undisturbed = Series::new("Gemini CLI, 1 session: undisturbed", "ms");
+    let mut next = Series::new("Gemini CLI, 1 session: next", "ms");
+    for _ in 0..args.rounds {
+        runtime.block_on(async {
+            let house = api.house()?;
+            house.warm().await?;
+            let mut client = Client::attach(house.create().await?).await?;
+            for _ in 0..5 {
+                client.turn(&script.prompt, Instant::now()).await?.check(&script.pieces)?;
+            }
+            let turned = client.turn(&script.prompt, Instant::now()).await?;
+            undisturbed.push(millis(turned.first));
+            house.warm().await?;
+            let turn = client.prompt(r#"SCRIPT:{"calls":[[{"text":"first"},{"stall":true}]]}:END"#).await?;
+            client.spoke(turn).await?;
+            kill_agent(&house)?;
+            interrupted(&mut client, turn).await?;
+            let turned = client.turn(&script.prompt, Instant::now()).await?;
+            turned.check(&script.pieces)?;
+            next.push(millis(turned.first));
+            house.close().await;
+            anyhow::Ok(())
+        })?;
+    }
+    report.show(&undisturbed);
+    report.show(&next);
+    report.ratio("Gemini CLI, 1 session: next : undisturbed", &next, &undisturbed, None);
+    Ok(())
+}
+
 /// The first token of a prompt on each session, one after another.
 async fn one_by_one(clients: &mut [Client]) -> anyhow::Result<Vec<f64>> {
     let mut times = Vec::new();
@@ -146,13 +183,22 @@ async fn kill_while_all_talk(house: &House, clients: &mut [Client]) -> anyhow::R
         client.spoke(turn).await?;
         turns.push(turn);
     }
+    kill_agent(house)?;
+    for (client, turn) in clients.iter_mut().zip(turns) {
+        interrupted(client, turn).await?;
+    }
+    Ok(())
+}
+
+fn kill_agent(house: &House) -> anyhow::Result<()> {
     let number = house.agent_pid()?;
     let agent = i32::try_from(number).ok().and_then(Pid::from_raw);
     let agent = agent.ok_or_else(|| anyhow::anyhow!("`{number}` is no process"))?;
-    kill_process(agent, Signal::KILL)?;
-    for (client, turn) in clients.iter_mut().zip(turns) {
-        let turned = client.finish(turn, Instant::now()).await?;
-        anyhow::ensure!(matches!(turned.outcome, Outcome::Interrupted(_)), "the turn ended as {:?}", turned.outcome);
-    }
+    Ok(kill_process(agent, Signal::KILL)?)
+}
+
+async fn interrupted(client: &mut Client, turn: TurnId) -> anyhow::Result<()> {
+    let turned = client.finish(turn, Instant::now()).await?;
+    anyhow::ensure!(matches!(turned.outcome, Outcome::Interrupted(_)), "the turn ended as {:?}", turned.outcome);
     Ok(())
 }
