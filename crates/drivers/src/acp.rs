@@ -5,6 +5,7 @@
 //! [`session`] (what the core does with it), [`connection`] and [`router`] (what the agent says).
 
 mod arrivals;
+mod births;
 mod connection;
 mod decode;
 mod driver;

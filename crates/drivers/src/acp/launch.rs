@@ -11,6 +11,7 @@ use gembridge_core::model::{AgentFacts, Failure, FailureKind};
 use gembridge_process::{CommandSpec, Environment, Factory, RestartPolicy, SpawnError, Spawner};
 use serde_json::json;
 
+use super::births::Births;
 use super::connection::Connection;
 use super::process::{Abilities, AgentProcess};
 use super::router::Router;
@@ -59,11 +60,12 @@ pub enum Home {
 /// Makes warm processes for the pool.
 pub(super) struct Maker {
     setup: Arc<AcpSetup>,
+    births: Arc<Births>,
 }
 
 impl Maker {
     pub(super) fn new(setup: Arc<AcpSetup>) -> Self {
-        Self { setup }
+        Self { setup, births: Arc::default() }
     }
 }
 
@@ -73,7 +75,7 @@ impl Factory for Maker {
 
     fn make(&self) -> gembridge_process::pool::BoxFuture<'_, Result<Self::Item, Failure>> {
         Box::pin(async {
-            let process = start(&self.setup).await?;
+            let process = start(&self.setup, &self.births).await?;
             for _ in 0..self.setup.profile.limits.premade_sessions {
                 open::ahead(&self.setup, &process).await?;
             }
@@ -97,14 +99,14 @@ impl Factory for Maker {
 
 /// Starts an agent, shakes hands and ends it again: what it says of itself.
 pub async fn greet(setup: &AcpSetup) -> Result<AgentFacts, Failure> {
-    let process = start(setup).await?;
+    let process = start(setup, &Arc::default()).await?;
     let facts = process.facts().clone();
     process.connection().stop().await;
     Ok(facts)
 }
 
-async fn start(setup: &AcpSetup) -> Result<Arc<AgentProcess>, Failure> {
-    let first = start_as(setup, setup.version).await;
+async fn start(setup: &AcpSetup, births: &Arc<Births>) -> Result<Arc<AgentProcess>, Failure> {
+    let first = start_as(setup, setup.version, births).await;
     let may_be_old = setup.version.is_none() && !setup.profile.command.older.is_empty();
     match first {
         // An old version ends at once when it meets a flag that it does not know. Asking for the version costs a
@@ -114,7 +116,7 @@ async fn start(setup: &AcpSetup) -> Result<Arc<AgentProcess>, Failure> {
             let old =
                 asked.ok().filter(|version| setup.profile.command.older.iter().any(|older| *version < older.below));
             match old {
-                Some(version) => start_as(setup, Some(version)).await,
+                Some(version) => start_as(setup, Some(version), births).await,
                 None => Err(failure),
             }
         }
@@ -122,7 +124,11 @@ async fn start(setup: &AcpSetup) -> Result<Arc<AgentProcess>, Failure> {
     }
 }
 
-async fn start_as(setup: &AcpSetup, version: Option<Version>) -> Result<Arc<AgentProcess>, Failure> {
+async fn start_as(
+    setup: &AcpSetup,
+    version: Option<Version>,
+    births: &Arc<Births>,
+) -> Result<Arc<AgentProcess>, Failure> {
     let private = PrivateDir::create(&setup.private, &setup.profile.name).map_err(|error| no_folder(setup, &error))?;
     let launch = launch(setup, version, &private)?;
     write_files(&launch).map_err(|error| no_folder(setup, &error))?;
@@ -132,7 +138,8 @@ async fn start_as(setup: &AcpSetup, version: Option<Version>) -> Result<Arc<Agen
     let connection = Connection::new(child, router);
     match initialize(setup, &connection).await {
         Ok((facts, abilities)) => {
-            Ok(AgentProcess::new(connection, facts, abilities, setup.profile.limits, launch.session_meta, private))
+            let (limits, meta, births) = (setup.profile.limits, launch.session_meta, Arc::clone(births));
+            Ok(AgentProcess::new(connection, facts, abilities, limits, meta, births, private))
         }
         Err(failure) => {
             connection.kill();

@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use bytes::Bytes;
 use gembridge_core::driver::{AgentSession as _, Change, Opened, Parting, Resume, SessionSpec, Signal, SlashCommands};
-use gembridge_core::model::{Failure, FailureKind, SessionFacts};
+use gembridge_core::model::{Failure, FailureKind, SessionFacts, Timestamp};
 use serde_json::json;
 use tokio::sync::mpsc;
 
@@ -180,7 +180,9 @@ async fn new_session(
     let Some(name) = opened.session_id else {
         return Err(error::protocol(&setup.profile.name, "`session/new` was answered without a session id"));
     };
-    Ok(Half { name: name.into(), answer, signals, folder: None })
+    let name = Arc::from(name);
+    process.births().note(&name, Timestamp::now());
+    Ok(Half { name, answer, signals, folder: None })
 }
 
 fn add_meta(params: &mut serde_json::Value, process: &AgentProcess) {
@@ -205,7 +207,7 @@ async fn loaded(setup: &AcpSetup, process: &AgentProcess, spec: &SessionSpec) ->
         _ => return Ok(None),
     };
     if setup.profile.has(Quirk::LoadDestroysWithinMinute) {
-        next_minute_after(resume).await;
+        next_minute(process, resume).await;
     }
     let cwd = cwd(setup, spec)?;
     match load(setup, process, spec, resume, method, &cwd.path).await {
@@ -242,7 +244,9 @@ async fn load(
     let servers = encode::tool_servers(&spec.tool_servers);
     let mut params = json!({ "sessionId": name, "cwd": cwd, "mcpServers": servers });
     add_meta(&mut params, process);
+    process.births().note(&name, Timestamp::now());
     let answer = connection.call(method, &params, within(setup)).await?;
+    process.births().note(&name, Timestamp::now());
     if setup.profile.has(Quirk::LoadReplayStraddlesResponse) {
         replay_is_over(process, &name).await;
     }
@@ -288,17 +292,13 @@ async fn replay_is_over(process: &AgentProcess, name: &str) {
 }
 
 /// An agent that names its files by the minute destroys a session which is loaded in the minute it was made.
-async fn next_minute_after(resume: &Resume) {
-    const MINUTE: u64 = 60_000;
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let now = u64::try_from(now.as_millis()).unwrap_or(u64::MAX);
-    if now / MINUTE == resume.last_used.0 / MINUTE {
-        let wait = MINUTE - now % MINUTE;
+async fn next_minute(process: &AgentProcess, resume: &Resume) {
+    if let Some(wait) = process.births().wait(resume, Timestamp::now()) {
         tracing::warn!(
-            seconds = wait / 1_000,
+            seconds = wait.as_secs(),
             "waiting for the next minute, since this agent loses a session otherwise"
         );
-        tokio::time::sleep(Duration::from_millis(wait)).await;
+        tokio::time::sleep(wait).await;
     }
 }
 

@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinSet;
 
+use super::births::Births;
 use super::connection::Connection;
 use super::hands::AgreedWrite;
 use crate::profile::{Limits, Quirk};
@@ -27,6 +28,8 @@ pub(super) struct AgentProcess {
     vacated: Notify,
     premade: Mutex<Vec<Premade>>,
     jobs: Mutex<JoinSet<()>>,
+    /// Shared by all processes of the agent, those before this one included.
+    births: Arc<Births>,
     /// Goes with the process.
     _private: PrivateDir,
 }
@@ -81,6 +84,7 @@ impl AgentProcess {
         abilities: Abilities,
         limits: Limits,
         session_meta: Map<String, Value>,
+        births: Arc<Births>,
         private: PrivateDir,
     ) -> Arc<Self> {
         Arc::new(Self {
@@ -95,12 +99,17 @@ impl AgentProcess {
             vacated: Notify::new(),
             premade: Mutex::default(),
             jobs: Mutex::default(),
+            births,
             _private: private,
         })
     }
 
     pub(super) fn connection(&self) -> &Connection {
         &self.connection
+    }
+
+    pub(super) fn births(&self) -> &Births {
+        &self.births
     }
 
     pub(super) fn facts(&self) -> &AgentFacts {
