@@ -98,6 +98,9 @@ pub enum StoreError {
     Io(String),
     #[error("the sessions on disk are damaged: {0}")]
     Damaged(String),
+    /// Another process has it now.
+    #[error("{0}")]
+    InUse(String),
     #[error("{0}")]
     Refused(String),
 }

@@ -61,8 +61,10 @@ impl Detection {
         let agent = &self.agent;
         self.found.is_none().then(|| {
             let install = if profile.install.is_empty() { "install it" } else { &profile.install };
-            let install = if install.contains('`') { install.to_owned() } else { format!("run `{install}`") };
-            format!("agent `{agent}`: `{name}` was not found; {install}, or set `command` of `[agents.{agent}]`")
+            if install.contains('`') {
+                return format!("agent `{agent}`: `{name}` was not found; {install}");
+            }
+            format!("agent `{agent}`: `{name}` was not found; run `{install}`, or set `command` of `[agents.{agent}]`")
         })
     }
 }

@@ -19,7 +19,7 @@ const EDGES: &[(&str, &[&str])] = &[
 
 /// What a crate must not know, by the name of the library that would teach it.
 const STRANGERS: &[(&str, &[&str])] = &[
-    ("api", &["rusqlite", "rustix"]),
+    ("api", &["rusqlite"]),
     ("core", &["axum", "hyper", "serde_json", "rmcp", "rusqlite", "rustix"]),
     ("process", &["axum", "hyper", "serde_json", "serde"]),
     ("unified", &["axum", "hyper", "rusqlite", "rustix"]),

@@ -151,7 +151,7 @@ impl Connection {
     }
 
     pub(super) fn stderr_tail(&self) -> String {
-        self.shared.stderr.tail()
+        self.shared.stderr_tail()
     }
 
     pub(super) fn is_gone(&self) -> bool {
@@ -204,6 +204,11 @@ impl Drop for Connection {
 }
 
 impl Shared {
+    /// The agent's last words, line by line, with everything escaped that could forge a log.
+    fn stderr_tail(&self) -> String {
+        self.stderr.lines().join("\n")
+    }
+
     fn table(&self) -> MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -323,5 +328,5 @@ async fn ended(shared: &Shared, stdout: &LineReader, handle: &Handle) -> Failure
         handle.end();
         format!("agent `{agent}` closed its output")
     };
-    Failure::new(FailureKind::Crashed, message).with_stderr(shared.stderr.tail())
+    Failure::new(FailureKind::Crashed, message).with_stderr(shared.stderr_tail())
 }

@@ -187,7 +187,7 @@ impl Inner {
         lock(&self.processes).retain(|kept| !Arc::ptr_eq(kept, &process));
         if !process.is_condemned() {
             let how = process.connection().last_word();
-            tracing::warn!(agent = %self.setup.profile.name, %how, "the agent ended by itself");
+            tracing::info!(agent = %self.setup.profile.name, %how, "the agent ended by itself");
             self.pool.report_crash(how).await;
         }
     }

@@ -35,10 +35,11 @@ fn told(error: &RpcError) -> String {
         details: String,
     }
     let details = error.data.as_ref().and_then(|data| serde_json::from_str::<Detailed>(data.get()).ok());
+    let message = error.message.trim_end_matches('.');
     let mut told = match details {
-        Some(detailed) if error.message.is_empty() => detailed.details,
-        Some(detailed) => format!("{}: {}", error.message, detailed.details),
-        None => error.message.clone(),
+        Some(detailed) if message.is_empty() => detailed.details,
+        Some(detailed) => format!("{message}: {}", detailed.details),
+        None => message.to_owned(),
     };
     if told.len() > MOST_TOLD {
         told.truncate(told.floor_char_boundary(MOST_TOLD));

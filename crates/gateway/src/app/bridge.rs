@@ -27,7 +27,8 @@ use crate::exit::{CommandError, ExitCode};
 use crate::leftovers;
 
 /// What a standing setting may allow: neither what destroys nor what cannot be told, nor a change of the rules.
-const HARMLESS: [ToolKind; 5] = [ToolKind::Read, ToolKind::Search, ToolKind::Think, ToolKind::Fetch, ToolKind::Edit];
+pub const HARMLESS: [ToolKind; 5] =
+    [ToolKind::Read, ToolKind::Search, ToolKind::Think, ToolKind::Fetch, ToolKind::Edit];
 
 /// Everything that was started for a command. [`Bridge::close`] ends all of it.
 pub struct Bridge {
@@ -104,7 +105,7 @@ fn store(request: &SessionRequest, context: &Context) -> Result<Arc<dyn Store>, 
     let folder = context.config.folders.sessions();
     match DiskStore::open(&folder) {
         Ok(store) => Ok(Arc::new(store)),
-        Err(error @ StoreError::Refused(_)) if request.resume.is_none() => {
+        Err(error @ StoreError::InUse(_)) if request.resume.is_none() => {
             tracing::info!(%error, "this session is not kept");
             Ok(Arc::new(MemoryStore::new()))
         }
@@ -143,7 +144,8 @@ fn workspace(request: &SessionRequest, earlier: Option<&SessionRecord>, agent: &
     }
 }
 
-fn acp_setup(
+/// How an agent is started for a command: with a home that stays.
+pub fn acp_setup(
     agent: &Agent,
     workspace: Option<PathBuf>,
     model: Option<String>,
@@ -186,7 +188,7 @@ pub fn probe_setup(agent: &Agent, context: &Context, spawner: Spawner) -> AcpSet
     acp_setup(agent, None, None, context, spawner)
 }
 
-fn limits(settings: &Settings, agent: &Agent) -> Limits {
+pub fn limits(settings: &Settings, agent: &Agent) -> Limits {
     let of_agent = &agent.profile.limits;
     Limits {
         idle: settings.turn.idle.0,

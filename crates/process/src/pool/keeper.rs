@@ -192,7 +192,7 @@ impl<F: Factory> Keeper<F> {
     }
 
     fn note(&mut self, failure: Failure<F::Error>) {
-        tracing::warn!(%failure, "a pooled item failed");
+        tracing::info!(%failure, "a pooled item failed");
         self.supervisor.failed(Instant::now().into_std());
         self.last = Some(failure);
         while let Some(refused) = self.circuit_open()

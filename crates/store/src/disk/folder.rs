@@ -93,7 +93,7 @@ impl Folder {
             "" => String::new(),
             pid => format!(" (process {pid})"),
         };
-        StoreError::Refused(format!(
+        StoreError::InUse(format!(
             "state folder `{}` is in use by another gembridge{owner}; stop it or choose another folder",
             self.root.display()
         ))

@@ -346,7 +346,7 @@ async fn r22_a_second_owner_of_the_folder_is_refused_until_the_first_is_gone() {
     let store = DiskStore::open(folder.path()).unwrap();
     let writer = store.create(record("me", 1)).await.unwrap();
     for _ in 0..2 {
-        let Err(StoreError::Refused(sentence)) = DiskStore::open(folder.path()) else { panic!("it was opened") };
+        let Err(StoreError::InUse(sentence)) = DiskStore::open(folder.path()) else { panic!("it was opened") };
         assert!(sentence.contains("in use"), "{sentence}");
         assert!(sentence.contains(&std::process::id().to_string()), "{sentence}");
     }
