@@ -33,6 +33,11 @@ pub enum Chosen {
     NothingElse,
 }
 
+/// Whether it is the agent that ships in this binary.
+pub fn is_built_in(profile: &Profile) -> bool {
+    profile.name == BUILT_IN
+}
+
 /// Looks for every agent. Nothing is started.
 pub fn detect_all(profiles: &[Profile], config: &Config) -> Vec<Detection> {
     let environment = config.environment.to_map();

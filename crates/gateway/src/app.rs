@@ -1,6 +1,6 @@
 //! The wiring: store, agent and sessions joined for one command, and taken apart again when it is done.
 
-mod bridge;
+pub mod bridge;
 mod chat;
 mod face;
 mod input;

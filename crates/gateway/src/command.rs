@@ -4,7 +4,10 @@ pub mod agents;
 pub mod completions;
 pub mod config;
 pub mod doctor;
+pub mod keys;
+pub mod origins;
 pub mod run;
+pub mod serve;
 pub mod trust;
 
 use std::ffi::OsString;
@@ -14,7 +17,7 @@ use gembridge_drivers::profile::Profile;
 use crate::cli::args::{Args, Command, ConfigCommand};
 use crate::cli::{self, Parsed};
 use crate::config::settings::Level;
-use crate::config::{Config, Environment, Flag};
+use crate::config::{Config, Environment, Flag, Sources};
 use crate::exit::{CommandError, CommandResult, ExitCode};
 use crate::logging::{self, Plan, Verbosity};
 use crate::terminal::{self, Terminal};
@@ -25,6 +28,8 @@ pub struct Context {
     /// Every agent there is, by name.
     pub profiles: Vec<Profile>,
     pub terminal: Terminal,
+    /// What the configuration was made from, for whoever reads it again.
+    pub sources: Sources,
 }
 
 /// Reads the command line, then the configuration, then does what was asked. Nothing is started before both are right.
@@ -43,8 +48,16 @@ pub fn dispatch(words: impl Iterator<Item = OsString>, environment: Environment,
         _ => {}
     }
     let context = Context::load(&args, environment, terminal)?;
-    let verbosity = if args.global.quiet { Verbosity::Quiet } else { Verbosity::Normal { default: Level::Warn } };
-    let log = logging::start(&Plan::new(&context.config.settings.log, verbosity, context.terminal.stderr));
+    let default = match args.command {
+        Command::Serve(_) => Level::Info,
+        _ => Level::Warn,
+    };
+    let verbosity = if args.global.quiet { Verbosity::Quiet } else { Verbosity::Normal { default } };
+    let mut plan = Plan::new(&context.config.settings.log, verbosity, context.terminal.stderr);
+    if let Command::Serve(_) = args.command {
+        plan.audit = Some(context.config.folders.audit());
+    }
+    let log = logging::start(&plan);
     for warning in &context.config.warnings {
         tracing::warn!("{warning}");
     }
@@ -55,6 +68,7 @@ pub fn dispatch(words: impl Iterator<Item = OsString>, environment: Environment,
 
 fn act(command: &Command, context: &Context) -> CommandResult {
     match command {
+        Command::Serve(args) => serve::run(args, context),
         Command::Run(args) => run::run(args, context),
         Command::Chat(args) => run::chat(args, context),
         Command::Agents(args) => agents::run(args, context),
@@ -62,6 +76,8 @@ fn act(command: &Command, context: &Context) -> CommandResult {
         Command::Config(ConfigCommand::Show { json: false }) => config::show_text(context),
         Command::Config(ConfigCommand::Show { json: true }) => config::show_json(context),
         Command::Config(ConfigCommand::Schema) => config::schema(),
+        Command::Keys(command) => keys::run(command, context),
+        Command::Origins(command) => origins::run(command, context),
         Command::Trust(command) => trust::run(command, context),
         Command::Completions(args) => completions::run(args),
         // They come through here only behind a global flag: `gembridge --quiet demo-agent`.
@@ -73,20 +89,24 @@ fn act(command: &Command, context: &Context) -> CommandResult {
 
 impl Context {
     fn load(args: &Args, environment: Environment, terminal: Terminal) -> Result<Self, CommandError> {
-        let config = Config::load(args.global.sources(environment, flags(&args.command)))?;
+        let sources = args.global.sources(environment, flags(&args.command));
+        let config = Config::load(sources.clone())?;
         let profiles = config.profiles()?;
-        Ok(Self { config, profiles, terminal })
+        Ok(Self { config, profiles, terminal, sources })
     }
 }
 
 /// The settings that a command's own flags stand for.
 fn flags(command: &Command) -> Vec<Flag> {
     match command {
+        Command::Serve(args) => serve::flags(args),
         Command::Run(args) => run::flags(&args.agent, args.timeout),
         Command::Chat(args) => run::flags(&args.agent, None),
         Command::Doctor(args) => run::agent_flag(args.agent.as_deref()).into_iter().collect(),
         Command::Agents(_)
         | Command::Config(_)
+        | Command::Keys(_)
+        | Command::Origins(_)
         | Command::Trust(_)
         | Command::Completions(_)
         | Command::DemoAgent(_)

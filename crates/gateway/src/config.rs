@@ -8,6 +8,7 @@ pub mod error;
 pub mod folders;
 pub mod key;
 pub mod origin;
+pub mod private_file;
 pub mod schema;
 pub mod settings;
 pub mod show;
@@ -34,6 +35,7 @@ pub use origin::Origin;
 pub use settings::Settings;
 
 /// What the configuration is made from.
+#[derive(Clone)]
 pub struct Sources {
     pub environment: Environment,
     /// The file named by `--config`, which must exist.
@@ -42,6 +44,7 @@ pub struct Sources {
 }
 
 /// A setting that was typed.
+#[derive(Clone)]
 pub struct Flag {
     pub name: &'static str,
     pub key: Key,

@@ -32,6 +32,8 @@ pub struct Plan {
     pub file: Option<PathBuf>,
     pub errors_file: Option<PathBuf>,
     pub rotate_at: u64,
+    /// Where the audit goes, which is never rotated.
+    pub audit: Option<PathBuf>,
 }
 
 /// How much a command says by itself.
@@ -59,6 +61,7 @@ impl Plan {
             file: settings.file.as_ref().map(|path| path.as_path().to_owned()),
             errors_file: settings.errors_file.as_ref().map(|path| path.as_path().to_owned()),
             rotate_at: settings.rotate.0,
+            audit: None,
         }
     }
 }
@@ -66,7 +69,8 @@ impl Plan {
 /// Starts the log of this process. Never fails: without its thread there is no log, and a sentence says so.
 pub fn start(plan: &Plan) -> Log {
     let open = |path: &Option<PathBuf>| path.clone().map(|path| RotatingFile::new(path, plan.rotate_at));
-    let files = Files { all: open(&plan.file), errors: open(&plan.errors_file) };
+    let audit = plan.audit.clone().map(|path| RotatingFile::new(path, u64::MAX));
+    let files = Files { all: open(&plan.file), errors: open(&plan.errors_file), audit };
     let stderr = Stderr { level: plan.stderr_level, is_coloured: plan.is_coloured };
     let (sender, log) = match Writer::start(files, stderr, write_stderr) {
         Ok(started) => started,

@@ -7,9 +7,12 @@ mod command;
 mod config;
 mod exit;
 mod hardening;
+mod keys;
 mod leftovers;
 mod logging;
+mod origins;
 mod render;
+mod serve;
 mod terminal;
 
 use std::ffi::OsString;

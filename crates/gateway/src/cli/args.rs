@@ -9,7 +9,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 use gembridge_core::model::SessionId;
 
 use crate::config::settings::{Level, Policy};
-use crate::config::value::ModelName;
+use crate::config::value::{Count, HostName, ModelName};
 
 /// Opens coding agents to everything else: one live session, many faces.
 #[derive(Debug, Parser)]
@@ -47,6 +47,8 @@ pub struct Global {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Serves the agents to OpenAI clients on one address; makes a key on the first run.
+    Serve(ServeArgs),
     /// One turn: the prompt comes from the argument or from standard input, the answer goes to standard output.
     Run(RunArgs),
     /// An interactive chat in the terminal.
@@ -58,6 +60,12 @@ pub enum Command {
     /// The configuration: every value with its origin, or the schema of the file.
     #[command(subcommand)]
     Config(ConfigCommand),
+    /// Who may use the gateway.
+    #[command(subcommand)]
+    Keys(KeysCommand),
+    /// Whose web pages and browser extensions may call the gateway.
+    #[command(subcommand)]
+    Origins(OriginsCommand),
     /// The folders in which agents may work.
     #[command(subcommand)]
     Trust(TrustCommand),
@@ -134,6 +142,77 @@ pub struct DoctorArgs {
     pub json: bool,
 }
 
+#[derive(Debug, Clone, clap::Args)]
+pub struct ServeArgs {
+    /// The address to listen on. Anything but this machine itself needs a key.
+    #[arg(long, value_name = "ADDRESS")]
+    pub host: Option<String>,
+    /// The port to listen on; 0 lets the system choose one.
+    #[arg(long, short, value_name = "PORT")]
+    pub port: Option<u16>,
+    /// The agent that answers when a request names none.
+    #[arg(long, value_name = "NAME")]
+    pub agent: Option<String>,
+    /// Another program speaks TLS with the clients.
+    #[arg(long)]
+    pub behind_proxy: bool,
+    /// One more name under which clients may ask for this gateway. May be given several times.
+    #[arg(long, value_name = "NAME", value_parser = host_name)]
+    pub allow_host: Vec<HostName>,
+    /// Refuse a model that is not listed, instead of answering with the default one.
+    #[arg(long)]
+    pub strict_models: bool,
+}
+
+#[derive(Debug, Clone, Subcommand)]
+pub enum KeysCommand {
+    /// Makes a key and prints it, this once.
+    Create(NewKeyArgs),
+    /// The keys: name, rank, since when, limits.
+    List {
+        /// One JSON array, for programs.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Refuses a key from now on, and ends its open streams.
+    Revoke { name: String },
+}
+
+#[derive(Debug, Clone, clap::Args)]
+pub struct NewKeyArgs {
+    /// Whose key it is. Sessions belong to this name.
+    pub name: String,
+    /// Let it see the sessions of every key.
+    #[arg(long)]
+    pub admin: bool,
+    /// How many turns of it run at once.
+    #[arg(long, value_name = "N", value_parser = count)]
+    pub turns: Option<Count>,
+    /// How many requests of it may wait.
+    #[arg(long, value_name = "N", value_parser = count)]
+    pub queue: Option<Count>,
+    /// Before keys of a lower priority; 0 without it.
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    pub priority: Option<i8>,
+    /// One JSON object, for programs.
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Clone, Subcommand)]
+pub enum OriginsCommand {
+    /// Let pages of an origin call, such as `https://app.example.org` or `chrome-extension://<the full id>`.
+    Allow { origin: String },
+    /// The allowed origins, one a line. Pages of this machine may always call.
+    List {
+        /// One JSON array, for programs.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Allow an origin no more.
+    Remove { origin: String },
+}
+
 #[derive(Debug, Clone, Subcommand)]
 pub enum ConfigCommand {
     /// Every value and where it comes from.
@@ -186,6 +265,14 @@ pub enum OutputFormat {
 }
 
 fn model_name(text: &str) -> Result<ModelName, String> {
+    text.parse()
+}
+
+fn host_name(text: &str) -> Result<HostName, String> {
+    text.parse()
+}
+
+fn count(text: &str) -> Result<Count, String> {
     text.parse()
 }
 

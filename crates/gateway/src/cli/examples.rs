@@ -4,12 +4,43 @@ pub const TOP: &str = "\
 Examples:
   gembridge chat                       talk to the agent that is there
   gembridge run 'what is a monad?'     one question, one answer
+  gembridge serve                      an OpenAI-compatible server on http://127.0.0.1:11434
   gembridge doctor                     what is missing, and how to fix it
 
 With no agent installed, the built-in `demo` agent answers.
 ";
 
 pub const BY_COMMAND: &[(&str, &str)] = &[
+    (
+        "serve",
+        "\
+Examples:
+  gembridge serve                                        on http://127.0.0.1:11434; the first run prints a key
+  gembridge serve --agent demo --port 8080
+  gembridge serve --host 0.0.0.0 --behind-proxy --allow-host bridge.example.org
+
+SIGTERM lets running turns finish and ends; a second one ends at once. SIGHUP reads the settings again.
+",
+    ),
+    (
+        "keys",
+        "\
+Examples:
+  gembridge keys create laptop
+  gembridge keys create ci --turns 2 --queue 10 --priority -1
+  gembridge keys list
+  gembridge keys revoke laptop
+",
+    ),
+    (
+        "origins",
+        "\
+Examples:
+  gembridge origins allow https://app.example.org
+  gembridge origins allow chrome-extension://abcdefghijklmnopabcdefghijklmnop
+  gembridge origins list
+",
+    ),
     (
         "run",
         "\

@@ -12,9 +12,9 @@ const PRIVATE: u32 = 0o700;
 
 #[derive(Clone, Debug)]
 pub struct Folders {
-    /// `gembridge.toml`, `.env`, `models.json`, `trust.toml`.
+    /// `gembridge.toml`, `.env`, `models.json`, `keys.toml`, `origins.toml`, `trust.toml`.
     pub config: PathBuf,
-    /// Sessions, keys, whatever must survive.
+    /// Sessions, the audit log, whatever must survive.
     pub state: PathBuf,
     /// What can be made again.
     pub cache: PathBuf,
@@ -43,6 +43,11 @@ impl Folders {
     /// The sessions' records and logs.
     pub fn sessions(&self) -> PathBuf {
         self.state.join("sessions")
+    }
+
+    /// Who did what, for whoever must know later.
+    pub fn audit(&self) -> PathBuf {
+        self.state.join("audit.jsonl")
     }
 
     /// Where agents without a workspace get their private folders.

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use gembridge_api::guard::address::Network;
 use gembridge_drivers::profile::AgentConfig;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::value::{AbsolutePath, Count, ModelName, Port, Secret, Size, Span};
+use super::value::{AbsolutePath, Count, HostName, Listed, ModelName, Port, Secret, Size, Span, Switch};
 
 /// Settings of gembridge. A key that is left out has the default shown here.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -16,6 +17,7 @@ pub struct Settings {
     pub default: DefaultSettings,
     pub server: ServerSettings,
     pub auth: AuthSettings,
+    pub openai: OpenAiSettings,
     pub limits: LimitSettings,
     pub turn: TurnSettings,
     pub permissions: PermissionSettings,
@@ -46,11 +48,37 @@ pub struct ServerSettings {
     pub acp_port: Option<Port>,
     /// One more port with A2A at `/`.
     pub a2a_port: Option<Port>,
+    /// Names beside `localhost` under which clients may ask for this gateway, such as `bridge.example.org`.
+    pub hosts: Listed<HostName>,
+    /// Somebody else speaks TLS with the clients: no warning about an address beyond this machine.
+    pub behind_proxy: Switch,
+    /// The addresses of proxies whose `X-Forwarded-*` headers are believed.
+    pub proxies: Listed<Network>,
+    /// Let every browser extension call, not only those of `gembridge origins`.
+    pub any_extension: Switch,
+    /// How long running turns may go on when the gateway is asked to stop.
+    pub drain: Span,
+    /// Connections open at once.
+    pub connections: Count,
+    /// Connections open at once from one client address, this machine aside.
+    pub connections_per_address: Count,
 }
 
 impl Default for ServerSettings {
     fn default() -> Self {
-        Self { host: "127.0.0.1".to_owned(), port: Port(11434), acp_port: None, a2a_port: None }
+        Self {
+            host: "127.0.0.1".to_owned(),
+            port: Port(11434),
+            acp_port: None,
+            a2a_port: None,
+            hosts: Listed::default(),
+            behind_proxy: Switch(false),
+            proxies: Listed::default(),
+            any_extension: Switch(false),
+            drain: Span(Duration::from_secs(30)),
+            connections: Count(50_000),
+            connections_per_address: Count(256),
+        }
     }
 }
 
@@ -62,6 +90,24 @@ pub struct AuthSettings {
     pub bearer_token: Option<Secret>,
 }
 
+/// How the OpenAI face treats its clients.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct OpenAiSettings {
+    /// Refuse a model that is not listed, instead of answering with the default one and a warning.
+    pub strict_models: Switch,
+    /// Show what the agent's own tools gave back, as a heading and a quotation before the text.
+    pub show_tools: Switch,
+    /// How much of a history that no live session holds goes to a new one.
+    pub history: Size,
+}
+
+impl Default for OpenAiSettings {
+    fn default() -> Self {
+        Self { strict_models: Switch(false), show_tools: Switch(false), history: Size(512 << 10) }
+    }
+}
+
 /// Bounds of the gateway.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -69,12 +115,22 @@ pub struct LimitSettings {
     /// Requests that one client address may make in `window`.
     pub requests: Count,
     pub window: Span,
+    /// Requests without a good key that one client address may make in `window`.
+    pub refused: Count,
     /// The largest request body.
     pub body: Size,
     /// The longest line that an agent may write.
     pub agent_line: Size,
     /// Messages of a session that are kept in memory; all of them are on disk.
     pub history: Count,
+    /// Turns that run at once with one agent; the others wait. Without it: 64, and 1024 for the built-in agent.
+    pub turns: Option<Count>,
+    /// Requests of one key that may wait for an agent.
+    pub queue: Count,
+    /// Sessions in memory at once.
+    pub sessions: Count,
+    /// A session that nobody uses for this long leaves the memory, and its agent is told to forget it.
+    pub keep: Span,
 }
 
 impl Default for LimitSettings {
@@ -82,9 +138,14 @@ impl Default for LimitSettings {
         Self {
             requests: Count(100),
             window: Span(Duration::from_mins(1)),
+            refused: Count(20),
             body: Size(10 << 20),
             agent_line: Size(10 << 20),
             history: Count(2_000),
+            turns: None,
+            queue: Count(256),
+            sessions: Count(4_096),
+            keep: Span(Duration::from_mins(30)),
         }
     }
 }

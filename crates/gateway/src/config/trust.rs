@@ -1,14 +1,11 @@
 //! The folders in which the operator lets agents work: `trust.toml` of the config folder.
 
-use std::fs;
-use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use super::error::ConfigError;
-use super::folders::ensure_private;
+use super::private_file;
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -27,17 +24,7 @@ impl Trust {
     /// A file that is not there trusts nothing.
     pub fn load(config_folder: &Path) -> Result<Self, ConfigError> {
         let path = config_folder.join("trust.toml");
-        let text = match fs::read_to_string(&path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
-            Err(source) => return Err(ConfigError::Unreadable { path, source }),
-        };
-        let file: TrustFile = toml::from_str(&text).map_err(|error| {
-            let offset = error.span().map_or(0, |span| span.start);
-            let line = 1 + text.bytes().take(offset).filter(|byte| *byte == b'\n').count();
-            let problem = format!("{}; `gembridge trust add` writes this file", error.message());
-            ConfigError::InFile { path: path.clone(), line, problem }
-        })?;
+        let file: TrustFile = private_file::read(&path, "gembridge trust add")?;
         Ok(Self { path, folders: file.folders })
     }
 
@@ -88,29 +75,17 @@ impl Trust {
         Ok(named)
     }
 
-    /// Written beside and renamed: a crash leaves the old list or the new one.
     fn save(&self) -> Result<(), ConfigError> {
-        let unwritable = |source: io::Error| ConfigError::Unwritable { path: self.path.clone(), source };
-        if let Some(folder) = self.path.parent() {
-            ensure_private(folder)?;
-        }
         let text = toml::to_string(&TrustFile { folders: self.folders.clone() })
             .map_err(|error| ConfigError::Invalid(format!("cannot write the trust list: {error}")))?;
-        let beside = self.path.with_extension(format!("toml.{}", std::process::id()));
-        let mut file = fs::OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(&beside)
-            .map_err(unwritable)?;
-        file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(unwritable)?;
-        fs::rename(&beside, &self.path).map_err(unwritable)
+        private_file::write(&self.path, &text)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

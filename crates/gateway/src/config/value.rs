@@ -1,9 +1,11 @@
 //! The values that settings are made of. Each reads what a person writes and says what it expected otherwise.
 
 mod amount;
+mod list;
 mod name;
 mod secret;
 
 pub use amount::{Count, Port, Size, Span};
+pub use list::{HostName, Listed, Switch};
 pub use name::{AbsolutePath, ModelName};
 pub use secret::Secret;

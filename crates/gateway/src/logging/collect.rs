@@ -9,7 +9,7 @@ use tracing::{Event, Metadata, Subscriber};
 use tracing_subscriber::layer::{Context, Layer};
 use tracing_subscriber::registry::LookupSpan;
 
-use super::record::{Field, Record, Span};
+use super::record::{AUDIT, Field, Record, Span};
 use super::writer::Sender;
 use crate::config::settings::Level;
 
@@ -30,6 +30,9 @@ impl Collector {
 impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Collector {
     fn enabled(&self, metadata: &Metadata<'_>, _: Context<'_, S>) -> bool {
         let Some(level) = level_of(metadata) else { return false };
+        if metadata.target() == AUDIT {
+            return level <= Level::Info;
+        }
         let most = if metadata.target().starts_with(OURS) { self.level } else { self.level.min(Level::Warn) };
         level <= most || (metadata.is_span() && level <= Level::Info)
     }

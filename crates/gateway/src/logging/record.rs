@@ -15,6 +15,15 @@ pub struct Record {
     pub spans: Vec<Span>,
 }
 
+/// What belongs into the audit as well; below a warning, nowhere else.
+pub const AUDIT: &str = "gembridge::audit";
+
+impl Record {
+    pub fn is_for_audit_alone(&self) -> bool {
+        self.target == AUDIT && self.level > Level::Warn
+    }
+}
+
 #[derive(Clone, Debug)]
 pub struct Span {
     pub name: &'static str,

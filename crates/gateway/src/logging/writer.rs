@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::file::{RotatingFile, Sink};
-use super::record::Record;
+use super::record::{AUDIT, Record};
 use super::{json, text};
 use crate::config::settings::Level;
 
@@ -31,6 +31,7 @@ pub struct Stderr {
 pub struct Files<S = RotatingFile> {
     pub all: Option<S>,
     pub errors: Option<S>,
+    pub audit: Option<S>,
 }
 
 /// The end of the queue that code logs into.
@@ -87,7 +88,7 @@ impl Log {
 
 /// The owner of the files and of standard error.
 pub struct Writer<S, E> {
-    files: [Option<Guarded<S>>; 2],
+    files: [Option<Guarded<S>>; 3],
     stderr: Stderr,
     write_stderr: E,
     dropped: Arc<AtomicU64>,
@@ -99,8 +100,12 @@ impl<S: Sink + 'static, E: Fn(&str) + Send + 'static> Writer<S, E> {
     pub fn start(files: Files<S>, stderr: Stderr, write_stderr: E) -> io::Result<(Sender, Log)> {
         let (queue, records) = sync_channel(QUEUE);
         let dropped = Arc::new(AtomicU64::new(0));
-        let guarded = |sink: Option<S>, least| sink.map(|sink| Guarded { sink, least, state: Health::Good });
-        let files = [guarded(files.all, Level::Debug), guarded(files.errors, Level::Error)];
+        let guarded = |sink: Option<S>, wants| sink.map(|sink| Guarded { sink, wants, state: Health::Good });
+        let files = [
+            guarded(files.all, Wants::Log(Level::Debug)),
+            guarded(files.errors, Wants::Log(Level::Error)),
+            guarded(files.audit, Wants::Audit),
+        ];
         let mut writer = Self { files, stderr, write_stderr, dropped: Arc::clone(&dropped), reported: 0 };
         thread::Builder::new().name("log".to_owned()).spawn(move || writer.run(&records))?;
         let sender = Sender { queue, dropped };
@@ -122,13 +127,13 @@ impl<S: Sink + 'static, E: Fn(&str) + Send + 'static> Writer<S, E> {
 
     fn write(&mut self, record: &Record, now: Instant) {
         self.report_dropped(now);
-        let is_shown = record.level <= self.stderr.level;
+        let is_shown = record.level <= self.stderr.level && !record.is_for_audit_alone();
         if is_shown {
             (self.write_stderr)(&text::line(record, self.stderr.is_coloured));
         }
         let mut line = None;
         let mut is_lost = false;
-        for file in self.files.iter_mut().flatten().filter(|file| record.level <= file.least) {
+        for file in self.files.iter_mut().flatten().filter(|file| file.wants.includes(record)) {
             let line = line.get_or_insert_with(|| json::line(record));
             match file.append(line.as_bytes(), now) {
                 Appended::Written => {}
@@ -176,9 +181,25 @@ impl<S: Sink + 'static, E: Fn(&str) + Send + 'static> Writer<S, E> {
 /// A sink that is left alone for a while after it failed.
 struct Guarded<S> {
     sink: S,
-    /// The least important level that it takes.
-    least: Level,
+    wants: Wants,
     state: Health,
+}
+
+/// What goes into a file.
+#[derive(Clone, Copy)]
+enum Wants {
+    /// The log, down to this level.
+    Log(Level),
+    Audit,
+}
+
+impl Wants {
+    fn includes(self, record: &Record) -> bool {
+        match self {
+            Self::Log(least) => record.level <= least && !record.is_for_audit_alone(),
+            Self::Audit => record.target == AUDIT,
+        }
+    }
 }
 
 enum Health {

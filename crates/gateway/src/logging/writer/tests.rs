@@ -31,9 +31,9 @@ type Said = Arc<Mutex<Vec<String>>>;
 fn writer(all: &Disk, errors: &Disk, level: Level) -> (Writer<Disk, impl Fn(&str) + Send + 'static>, Said) {
     let said = Said::default();
     let ear = Arc::clone(&said);
-    let guarded = |disk: &Disk, least| Some(Guarded { sink: disk.clone(), least, state: Health::Good });
+    let guarded = |disk: &Disk, wants| Some(Guarded { sink: disk.clone(), wants, state: Health::Good });
     let writer = Writer {
-        files: [guarded(all, Level::Debug), guarded(errors, Level::Error)],
+        files: [guarded(all, Wants::Log(Level::Debug)), guarded(errors, Wants::Log(Level::Error)), None],
         stderr: Stderr { level, is_coloured: false },
         write_stderr: move |text: &str| ear.lock().unwrap().push(text.to_owned()),
         dropped: Arc::default(),
@@ -53,6 +53,20 @@ fn the_errors_file_gets_errors_only() {
     let errors = errors.lines.lock().unwrap();
     assert_eq!(errors.len(), 1);
     assert!(errors[0].contains(r#""level":"error""#));
+}
+
+#[test]
+fn s33_the_audit_gets_its_own_records_and_the_log_only_their_warnings() {
+    let (all, errors) = (Disk::default(), Disk::default());
+    let (mut writer, said) = writer(&all, &errors, Level::Debug);
+    let audit = Disk::default();
+    writer.files[2] = Some(Guarded { sink: audit.clone(), wants: Wants::Audit, state: Health::Good });
+    for (target, level) in [("gembridge::request", Level::Info), (AUDIT, Level::Info), (AUDIT, Level::Warn)] {
+        writer.write(&Record { target, ..sample(level, "x") }, Instant::now());
+    }
+    assert_eq!(audit.lines.lock().unwrap().len(), 2);
+    assert_eq!(all.lines.lock().unwrap().len(), 2);
+    assert_eq!(said.lock().unwrap().len(), 2);
 }
 
 #[test]
@@ -89,7 +103,7 @@ fn r16_a_writer_that_is_stuck_blocks_nobody_and_drops_are_counted() {
         ear.lock().unwrap().push(text.to_owned());
     };
     let stderr = Stderr { level: Level::Debug, is_coloured: false };
-    let (sender, log) = Writer::start(Files::<Disk> { all: None, errors: None }, stderr, stuck).unwrap();
+    let (sender, log) = Writer::start(Files::<Disk> { all: None, errors: None, audit: None }, stderr, stuck).unwrap();
     for _ in 0..QUEUE + 100 {
         sender.send(sample(Level::Info, "flood"));
     }

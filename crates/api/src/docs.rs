@@ -1,0 +1,170 @@
+//! `/openapi.json`, made from the code, and `/docs`, a page that draws it without anything from elsewhere.
+
+use axum::Router;
+use axum::http::{HeaderName, HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use utoipa::OpenApi;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
+
+const PAGE: &str = include_str!("docs/page.html");
+const STYLE: &str = include_str!("docs/page.css");
+const SCRIPT: &str = include_str!("docs/page.js");
+
+/// Nothing from elsewhere, nothing inline, in nobody's frame.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
+                      connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
+
+/// The page without its content: open, since a browser cannot send a key before it has drawn one.
+pub fn shell() -> Router {
+    Router::new()
+        .route("/docs", get(|| async { still("text/html; charset=utf-8", PAGE) }))
+        .route("/docs/page.css", get(|| async { still("text/css; charset=utf-8", STYLE) }))
+        .route("/docs/page.js", get(|| async { still("text/javascript; charset=utf-8", SCRIPT) }))
+}
+
+/// The description itself. Belongs behind a key.
+pub fn routes() -> Router {
+    let json = description().to_json().unwrap_or_else(|failure| {
+        // Made of our own types, which always serialise; a test reads it back.
+        tracing::error!(%failure, "the description of the API could not be written");
+        String::new()
+    });
+    Router::new().route("/openapi.json", get(|| async { ([(header::CONTENT_TYPE, "application/json")], json) }))
+}
+
+fn still(content_type: &'static str, text: &'static str) -> Response {
+    let headers = [
+        (header::CONTENT_TYPE, content_type),
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (header::CACHE_CONTROL, "no-cache"),
+    ];
+    let headers = headers.map(|(name, value): (HeaderName, _)| (name, HeaderValue::from_static(value)));
+    (headers, text).into_response()
+}
+
+/// Everything that the server serves, by the faces that serve it.
+pub fn description() -> utoipa::openapi::OpenApi {
+    let mut whole = Own::openapi();
+    whole.merge(crate::openai::Description::openapi());
+    let schemes = &mut whole.components.get_or_insert_default().security_schemes;
+    let bearer = SecurityScheme::Http(HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build());
+    let named = SecurityScheme::ApiKey(ApiKey::Header(ApiKeyValue::new("x-api-key")));
+    schemes.insert("key".to_owned(), RefOr::T(bearer));
+    schemes.insert("api_key".to_owned(), RefOr::T(named));
+    whole
+}
+
+/// What belongs to no face.
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "gembridge",
+        description = "Coding agents behind an OpenAI-compatible API. Every route needs a key unless it says otherwise: \
+                       `Authorization: Bearer <key>` or `x-api-key: <key>`."
+    ),
+    paths(health, healthz, readyz, metrics, openapi, docs, docs_style, docs_script),
+    security(("key" = []), ("api_key" = []))
+)]
+struct Own;
+
+/// Whether the gateway lives.
+#[utoipa::path(get, path = "/health", tag = "operations", security(()), responses((status = 200, description = "It lives.")))]
+#[expect(dead_code, reason = "read by the macro alone")]
+fn health() {}
+
+/// Whether the gateway lives.
+#[utoipa::path(get, path = "/healthz", tag = "operations", security(()), responses((status = 200, description = "It lives.")))]
+#[expect(dead_code, reason = "read by the macro alone")]
+fn healthz() {}
+
+/// Whether the gateway takes new work.
+#[utoipa::path(
+    get, path = "/readyz", tag = "operations", security(()),
+    responses(
+        (status = 200, description = "New requests are welcome."),
+        (status = 503, description = "It is shutting down, or no agent can run."),
+    )
+)]
+#[expect(dead_code, reason = "read by the macro alone")]
+fn readyz() {}
+
+/// What was counted, as Prometheus reads it.
+#[utoipa::path(
+    get, path = "/metrics", tag = "operations",
+    responses((status = 200, description = "Counters, gauges and histograms.", content_type = "text/plain"))
+)]
+#[expect(dead_code, reason = "read by the macro alone")]
+fn metrics() {}
+
+/// This description.
+#[utoipa::path(
+    get, path = "/openapi.json", tag = "operations",
+    responses((status = 200, description = "OpenAPI 3.1.", content_type = "application/json"))
+)]
+#[expect(dead_code, reason = "read by the macro alone")]
+fn openapi() {}
+
+/// A page that shows this description. It works without a network.
+#[utoipa::path(
+    get, path = "/docs", tag = "operations", security(()),
+    responses((status = 200, description = "The page.", content_type = "text/html"))
+)]
+#[expect(dead_code, reason = "read by the macro alone")]
+fn docs() {}
+
+/// The looks of the page.
+#[utoipa::path(
+    get, path = "/docs/page.css", tag = "operations", security(()),
+    responses((status = 200, description = "A style sheet.", content_type = "text/css"))
+)]
+#[expect(dead_code, reason = "read by the macro alone")]
+fn docs_style() {}
+
+/// The script of the page.
+#[utoipa::path(
+    get, path = "/docs/page.js", tag = "operations", security(()),
+    responses((status = 200, description = "A script.", content_type = "text/javascript"))
+)]
+#[expect(dead_code, reason = "read by the macro alone")]
+fn docs_script() {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_description_names_every_face_and_says_what_is_open() {
+        let json = serde_json::to_value(description()).unwrap();
+        for path in ["/v1/chat/completions", "/chat/completions", "/v1/models", "/metrics", "/openapi.json", "/docs"] {
+            assert!(json["paths"][path].is_object(), "{path} is missing");
+        }
+        let is_open = |path: &str| json["paths"][path]["get"]["security"][0] == serde_json::json!({});
+        for path in ["/health", "/healthz", "/readyz", "/docs"] {
+            assert!(is_open(path), "{path} is open and does not say so");
+        }
+        for path in ["/metrics", "/openapi.json", "/v1/models"] {
+            assert!(!is_open(path), "{path} says that it is open");
+        }
+        assert_eq!(json["security"][0], serde_json::json!({ "key": [] }));
+    }
+
+    #[test]
+    fn s27_the_page_takes_nothing_from_elsewhere_and_puts_nothing_in_as_markup() {
+        for (name, text) in [("html", PAGE), ("css", STYLE), ("js", SCRIPT)] {
+            for stranger in ["http://", "https://", "//cdn", "@import", "url("] {
+                assert!(!text.contains(stranger), "the {name} names `{stranger}`");
+            }
+        }
+        for markup in ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "Function("] {
+            assert!(!SCRIPT.contains(markup), "the script uses `{markup}`");
+        }
+        assert!(
+            !PAGE.contains("<script>") && !PAGE.contains("style=") && !PAGE.contains("onload="),
+            "nothing is inline"
+        );
+    }
+}

@@ -1,0 +1,132 @@
+//! The keys of a running gateway: those of the file as it is now, and the operator's token.
+
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+use gembridge_api::identity::{Identity, Rank};
+use gembridge_api::keys::{Digest, KeyRing, KeyTable};
+use gembridge_core::model::Principal;
+use tokio::sync::watch;
+
+use super::KeyFile;
+use crate::config::private_file::Stamp;
+use crate::config::value::Secret;
+use crate::config::{ConfigError, Folders};
+
+/// A key that was revoked must fail on the very next request, whoever wrote the file: so every request looks whether
+/// the file is still the one that was read. That is one system call.
+pub struct FileKeys {
+    path: PathBuf,
+    table: KeyTable,
+    known: Mutex<Known>,
+}
+
+struct Known {
+    stamp: Stamp,
+    token: Option<Secret>,
+    admins: Vec<Principal>,
+}
+
+impl FileKeys {
+    pub fn open(folders: &Folders, token: Option<Secret>) -> Result<Self, ConfigError> {
+        let path = KeyFile::path(folders);
+        // The stamp first: a change between the two is then seen as one, and read again.
+        let stamp = Stamp::of(&path);
+        let file = KeyFile::read(path.clone())?;
+        let identities = file.identities(token.as_ref());
+        let known = Known { stamp, token, admins: admins(&identities) };
+        Ok(Self { path, table: KeyTable::new(identities), known: Mutex::new(known) })
+    }
+
+    /// Reads the file again if it is not the one that is known. One that cannot be read changes nothing.
+    pub fn refresh(&self) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let stamp = Stamp::of(&self.path);
+        if stamp != known.stamp {
+            known.stamp = stamp;
+            self.read(&mut known);
+        }
+    }
+
+    /// Takes another token, and reads the file whether it changed or not.
+    pub fn reload(&self, token: Option<Secret>) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.stamp = Stamp::of(&self.path);
+        known.token = token;
+        self.read(&mut known);
+    }
+
+    /// Whether this owner of a key is one of the operator's.
+    pub fn is_admin(&self, principal: &Principal) -> bool {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.admins.contains(principal)
+    }
+
+    fn read(&self, known: &mut Known) {
+        match KeyFile::read(self.path.clone()) {
+            Ok(file) => {
+                tracing::info!(keys = file.entries().len(), "the keys were read again");
+                let identities = file.identities(known.token.as_ref());
+                known.admins = admins(&identities);
+                self.table.replace(identities);
+            }
+            Err(error) => tracing::error!(%error, "the keys stay as they were"),
+        }
+    }
+}
+
+fn admins(identities: &[(Digest, Identity)]) -> Vec<Principal> {
+    let admins = identities.iter().filter(|(_, identity)| identity.rank == Rank::Admin);
+    admins.map(|(_, identity)| identity.principal.clone()).collect()
+}
+
+impl KeyRing for FileKeys {
+    fn find(&self, digest: &Digest) -> Option<Identity> {
+        self.refresh();
+        self.table.find(digest)
+    }
+
+    fn changes(&self) -> watch::Receiver<u64> {
+        self.table.changes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::super::{KeyLimits, StoredRank};
+    use super::*;
+
+    fn folders(root: &std::path::Path) -> Folders {
+        Folders { config: root.join("config"), state: root.join("state"), cache: root.join("cache") }
+    }
+
+    #[test]
+    fn s6_a_revoked_key_fails_at_the_next_look_and_a_new_one_works() {
+        let root = tempfile::tempdir().unwrap();
+        let folders = folders(root.path());
+        let mut file = KeyFile::load(&folders).unwrap();
+        let ann = file.create("ann", StoredRank::User, KeyLimits::default()).unwrap();
+        let ring = FileKeys::open(&folders, None).unwrap();
+        let before = *ring.changes().borrow();
+        assert!(ring.find(&ann.digest()).is_some());
+        file.revoke("ann").unwrap();
+        assert!(ring.find(&ann.digest()).is_none());
+        assert_ne!(*ring.changes().borrow(), before, "open streams are told");
+        let bob = file.create("bob", StoredRank::User, KeyLimits::default()).unwrap();
+        assert!(ring.find(&bob.digest()).is_some());
+    }
+
+    #[test]
+    fn a_file_that_breaks_keeps_the_keys_and_one_that_is_gone_revokes_them() {
+        let root = tempfile::tempdir().unwrap();
+        let folders = folders(root.path());
+        let ann = KeyFile::load(&folders).unwrap().create("ann", StoredRank::User, KeyLimits::default()).unwrap();
+        let ring = FileKeys::open(&folders, None).unwrap();
+        fs::write(KeyFile::path(&folders), "[[keys").unwrap();
+        assert!(ring.find(&ann.digest()).is_some());
+        fs::remove_file(KeyFile::path(&folders)).unwrap();
+        assert!(ring.find(&ann.digest()).is_none());
+    }
+}

@@ -1,0 +1,223 @@
+//! `gembridge serve`: the faces, the agents and the sessions joined for as long as somebody wants them.
+
+mod address;
+mod agents;
+mod audit;
+mod banner;
+mod models;
+mod notify;
+mod reach;
+mod running;
+mod signals;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use axum::Router;
+use axum::middleware::from_fn;
+use gembridge_api::admin::health::{self, Readiness};
+use gembridge_api::admin::metrics;
+use gembridge_api::catalog::{Catalog, CatalogConfig, UnknownModels};
+use gembridge_api::docs;
+use gembridge_api::guard::body::BodyLimits;
+use gembridge_api::guard::rate::Rate;
+use gembridge_api::guard::{Guard, GuardConfig};
+use gembridge_api::openai::{self, OpenAi, OpenAiConfig, ToolResults};
+use gembridge_api::routes::{self, Faces};
+use gembridge_api::server::{Connections, Deadlines, ServerConfig};
+use gembridge_core::fair::FairLimits;
+use gembridge_core::session::{Sessions, SessionsConfig};
+use gembridge_core::store::StoreError;
+use gembridge_process::{GuardProgram, Spawner};
+use gembridge_store::DiskStore;
+use metrics_exporter_prometheus::PrometheusHandle;
+
+use crate::agents::{Agent, Chosen};
+use crate::command::Context;
+use crate::config::folders::ensure_private;
+use crate::config::settings::Settings;
+use crate::config::value::HostName;
+use crate::exit::{CommandError, CommandResult, ExitCode};
+use crate::keys::{self, FileKeys, KeyFile, KeyLimits, StoredRank};
+use crate::{leftovers, terminal};
+use agents::{Agents, Served};
+use banner::{Banner, Shown};
+use reach::Reachable;
+use running::Gateway;
+
+/// Serves until a signal says otherwise.
+pub fn serve(typed_hosts: &[HostName], context: &Context) -> CommandResult {
+    let built = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let event_loop = built.context("no event loop; check the limit of open files (`ulimit -n`)")?;
+    let served = event_loop.block_on(async {
+        let gateway = open(typed_hosts, context)?;
+        gateway.run(context).await
+    });
+    // What still runs after a second signal goes with the process.
+    event_loop.shutdown_background();
+    served
+}
+
+/// Everything that can be refused is refused here, before a single agent is started.
+fn open(typed_hosts: &[HostName], context: &Context) -> Result<Gateway, CommandError> {
+    let settings = &context.config.settings;
+    let folders = &context.config.folders;
+    let chosen = Agents::choose(context)?;
+    let addresses = address::resolve(&settings.server)?;
+    check_exposure(&addresses, context)?;
+    let server = address::bind(server_config(addresses, settings))?;
+    let addresses = server.local_addrs().context("cannot tell the address")?;
+    for folder in [&folders.config, &folders.state, &folders.cache] {
+        ensure_private(folder)?;
+    }
+    let store = DiskStore::open(folders.sessions()).map_err(|error| unusable(&error))?;
+    let shown = first_key(context)?;
+    let token = settings.auth.bearer_token.clone();
+    let keys = Arc::new(FileKeys::open(folders, token)?);
+    let reachable = Reachable::new(folders, &settings.server, typed_hosts, &addresses);
+    let guard = Guard::new(guard_config(settings, &reachable)?, Arc::<FileKeys>::clone(&keys));
+    let metrics = metrics::install().context("cannot count what happens")?;
+
+    let cleared = leftovers::clear(folders);
+    if cleared != leftovers::Cleared::default() {
+        tracing::info!(?cleared, "cleared what killed runs had left");
+    }
+    let spawner = Spawner::new(GuardProgram::this_binary()).context("cannot prepare to start agents")?;
+    let Agents { served, setups } = Agents::start(chosen, context, &spawner, &keys);
+    let live = SessionsConfig { live: settings.limits.sessions.0 as usize };
+    let sessions = Arc::new(Sessions::new(Arc::new(audit::AuditedStore(store)), setups, live));
+    let openai = open_ai(&sessions, &served, context)?;
+    let readiness = Readiness::default();
+    let faces = faces(&openai, readiness.clone(), metrics.clone());
+    let app = routes::app(&guard, faces);
+    warn_about(&addresses, &served, &reachable, settings);
+    terminal::print(&Banner { addresses: &addresses, agent: &served[0].agent, key: shown }.text())?;
+    Ok(Gateway { server, app, guard, keys, reachable, readiness, openai, sessions, served, spawner, metrics })
+}
+
+/// Beyond this machine nobody gets in without a key, so there must be one.
+fn check_exposure(addresses: &[SocketAddr], context: &Context) -> Result<(), CommandError> {
+    let folders = &context.config.folders;
+    let has_token = context.config.settings.auth.bearer_token.is_some();
+    // A file that is not there yet gets its first key.
+    let has_key = has_token || !KeyFile::path(folders).exists() || !KeyFile::load(folders)?.entries().is_empty();
+    if has_key {
+        return Ok(());
+    }
+    let way_out = "run `gembridge keys create NAME` first";
+    if address::is_reachable(addresses) {
+        let shown = addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join("`, `");
+        let problem =
+            format!("`{shown}` can be reached by others, and there is no key that lets anybody in; {way_out}");
+        return Err(CommandError::usage(problem));
+    }
+    tracing::warn!("there is no key, so that every request is refused; {way_out}");
+    Ok(())
+}
+
+/// The first run makes the operator's key.
+fn first_key(context: &Context) -> Result<Shown, CommandError> {
+    let folders = &context.config.folders;
+    let file = keys::first_key_path(folders);
+    let has_token = context.config.settings.auth.bearer_token.is_some();
+    if KeyFile::path(folders).exists() || has_token {
+        let is_kept = file.exists() && KeyFile::load(folders)?.entries().iter().any(|key| key.name == keys::FIRST);
+        return Ok(if is_kept { Shown::InFile(file) } else { Shown::Elsewhere });
+    }
+    let key = KeyFile::load(folders)?.create(keys::FIRST, StoredRank::Admin, KeyLimits::default())?;
+    keys::keep_first(&key, &file)?;
+    Ok(Shown::New { key, file })
+}
+
+fn unusable(error: &StoreError) -> CommandError {
+    match error {
+        // Another gateway has them, or a newer one wrote them.
+        StoreError::InUse(_) | StoreError::Refused(_) => CommandError::usage(error.to_string()),
+        _ => CommandError::new(ExitCode::Failed, error.to_string()),
+    }
+}
+
+fn server_config(addrs: Vec<SocketAddr>, settings: &Settings) -> ServerConfig {
+    let server = &settings.server;
+    ServerConfig {
+        addrs,
+        deadlines: Deadlines {
+            // The turns end first, each with a word to its client.
+            drain: server.drain.0 + running::LAST_WORDS,
+            ..Deadlines::default()
+        },
+        connections: Connections {
+            most: server.connections.0 as usize,
+            most_per_address: server.connections_per_address.0 as usize,
+            ..Connections::default()
+        },
+    }
+}
+
+fn guard_config(settings: &Settings, reachable: &Reachable) -> Result<GuardConfig, CommandError> {
+    let limits = &settings.limits;
+    let rate = |requests: u32| Rate { requests, window: limits.window.0 };
+    Ok(GuardConfig {
+        reach: reachable.reach()?,
+        proxies: reach::proxies(&settings.server),
+        rate: Some(rate(limits.requests.0)),
+        failure_rate: rate(limits.refused.0),
+        bodies: BodyLimits { large: u32::try_from(limits.body.0).unwrap_or(u32::MAX), ..BodyLimits::default() },
+    })
+}
+
+fn open_ai(sessions: &Arc<Sessions>, served: &[Served], context: &Context) -> Result<Arc<OpenAi>, CommandError> {
+    let settings = &context.config.settings;
+    let default = &served[0];
+    let catalog = CatalogConfig {
+        default_agent: default.name.clone(),
+        mapped: models::mapping(settings),
+        unknown: if settings.openai.strict_models.0 { UnknownModels::Refuse } else { UnknownModels::FallBack },
+    };
+    let queue = FairLimits {
+        running: agents::turns(settings, &default.agent),
+        waiting: settings.limits.queue.0 as usize,
+        shares: KeyFile::load(&context.config.folders)?.shares().collect(),
+        ..FairLimits::default()
+    };
+    let config = OpenAiConfig {
+        fold_budget: usize::try_from(settings.openai.history.0).unwrap_or(usize::MAX),
+        tool_results: if settings.openai.show_tools.0 { ToolResults::Shown } else { ToolResults::Hidden },
+        queue,
+        ..OpenAiConfig::default()
+    };
+    Ok(OpenAi::new(Arc::clone(sessions), Catalog::new(sessions, catalog), config))
+}
+
+/// Which route stands where decides what it asks of its callers.
+fn faces(openai: &Arc<OpenAi>, readiness: Readiness, metrics: PrometheusHandle) -> Faces {
+    let small = Router::new().merge(metrics::routes(metrics)).merge(docs::routes());
+    Faces {
+        open: health::routes(readiness).merge(docs::shell()),
+        small: small.layer(from_fn(audit::request)),
+        large: openai::router(Arc::clone(openai)).layer(from_fn(audit::request)),
+    }
+}
+
+fn warn_about(addresses: &[SocketAddr], served: &[Served], reachable: &Reachable, settings: &Settings) {
+    if address::is_reachable(addresses) {
+        let shown = addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        if !settings.server.behind_proxy.0 {
+            tracing::warn!(
+                "others can reach {shown}, and keys and prompts cross the network as plain text; put a proxy with TLS \
+                 before it and say `--behind-proxy`"
+            );
+        }
+        if !reachable.has_names() {
+            tracing::warn!("requests for any name but localhost are refused; allow one with `--allow-host NAME`");
+        }
+    }
+    if settings.server.any_extension.0 {
+        tracing::warn!("every browser extension may call; `gembridge origins allow` names single ones");
+    }
+    let Agent { chosen, .. } = &served[0].agent;
+    if *chosen == Chosen::NothingElse {
+        tracing::warn!("no agent is installed, so the built-in demo agent answers; `gembridge doctor` says more");
+    }
+}

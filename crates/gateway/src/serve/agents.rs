@@ -1,0 +1,138 @@
+//! The agents of a gateway: the default one with its warm spare, the other installed ones on demand.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use gembridge_core::BoxFuture;
+use gembridge_core::driver::{Driver, Opened, SessionSpec};
+use gembridge_core::limit::Limits;
+use gembridge_core::model::{AgentFacts, AgentName, Failure, FailureKind, SessionFacts};
+use gembridge_core::session::AgentSetup;
+use gembridge_core::turn::PermissionPolicy;
+use gembridge_drivers::acp::{AcpDriver, AcpSetup, Home, Spares};
+use gembridge_drivers::profile::Execution;
+use gembridge_process::Spawner;
+
+use crate::agents::{self, Agent, Chosen};
+use crate::app::bridge;
+use crate::command::Context;
+use crate::config::settings::{Policy, Settings};
+use crate::exit::CommandError;
+use crate::keys::FileKeys;
+
+/// Turns at once where nobody says otherwise: as many as a machine carries, and as one shows the gateway itself with.
+const TURNS: usize = 64;
+const TURNS_OF_THE_BUILT_IN: usize = 1_024;
+
+/// One agent that the gateway serves.
+pub struct Served {
+    pub name: AgentName,
+    pub agent: Agent,
+    pub driver: Arc<AcpDriver>,
+}
+
+/// The agents, the default one first.
+pub struct Agents {
+    pub served: Vec<Served>,
+    pub setups: HashMap<AgentName, AgentSetup>,
+}
+
+impl Agents {
+    /// Which agents will be served. Starts nothing.
+    pub fn choose(context: &Context) -> Result<Vec<Agent>, CommandError> {
+        let default = agents::choose(&context.profiles, &context.config)?;
+        let others = agents::detect_all(&context.profiles, &context.config).into_iter().zip(&context.profiles);
+        let others =
+            others.filter(|(_, profile)| profile.name != default.profile.name).filter_map(|(found, profile)| {
+                let program = found.found?.program;
+                Some(Agent { profile: profile.clone(), program, chosen: Chosen::Named })
+            });
+        Ok(std::iter::once(default.clone()).chain(others).collect())
+    }
+
+    /// Starts to warm the default agent.
+    pub fn start(chosen: Vec<Agent>, context: &Context, spawner: &Spawner, keys: &Arc<FileKeys>) -> Self {
+        let mut agents = Self { served: Vec::new(), setups: HashMap::new() };
+        for (place, agent) in chosen.into_iter().enumerate() {
+            let name = AgentName::new(agent.profile.name.as_str());
+            let spares = if place == 0 { Spares::OfTheProfile } else { Spares::None };
+            let workspace = match agent.profile.chosen.execution {
+                Execution::Agent => agent.profile.chosen.workspace.clone(),
+                Execution::Chat => None,
+            };
+            let policy = policy(&context.config.settings, workspace.as_deref());
+            let setup = AcpSetup {
+                home: Home::OfTheProcess,
+                ..bridge::acp_setup(&agent, workspace, None, context, spawner.clone())
+            };
+            let is_personal = setup.login.as_ref().is_some_and(|login| login.personal);
+            let driver = Arc::new(AcpDriver::new(setup, spares));
+            let door: Arc<dyn Driver> = if is_personal {
+                Arc::new(OperatorsOnly { inner: Arc::clone(&driver), agent: name.clone(), keys: Arc::clone(keys) })
+            } else {
+                Arc::<AcpDriver>::clone(&driver)
+            };
+            let limits = limits(&context.config.settings, &agent);
+            agents.setups.insert(name.clone(), AgentSetup { driver: door, limits, policy });
+            agents.served.push(Served { name, agent, driver });
+        }
+        agents
+    }
+}
+
+/// How many turns run at once with an agent.
+pub fn turns(settings: &Settings, agent: &Agent) -> usize {
+    match settings.limits.turns {
+        Some(turns) => turns.0 as usize,
+        None if agents::is_built_in(&agent.profile) => TURNS_OF_THE_BUILT_IN,
+        None => TURNS,
+    }
+}
+
+fn limits(settings: &Settings, agent: &Agent) -> Limits {
+    Limits { keep: settings.limits.keep.0, ..bridge::limits(settings, agent) }
+}
+
+/// Without a workspace an agent has nothing to ask for; with one, the settings decide.
+fn policy(settings: &Settings, workspace: Option<&std::path::Path>) -> PermissionPolicy {
+    let Some(workspace) = workspace else { return PermissionPolicy::reject() };
+    let of_workspace = settings.permissions.workspaces.iter().find(|(path, _)| path.as_path() == workspace);
+    match of_workspace.map_or(settings.permissions.policy, |(_, policy)| *policy) {
+        Policy::Ask => PermissionPolicy::ask(),
+        Policy::Deny => PermissionPolicy::reject(),
+        Policy::Allow => PermissionPolicy::ask().with_auto(bridge::HARMLESS),
+    }
+}
+
+/// An agent whose login is one person's own: it serves that person's keys alone.
+struct OperatorsOnly {
+    inner: Arc<AcpDriver>,
+    agent: AgentName,
+    keys: Arc<FileKeys>,
+}
+
+impl Driver for OperatorsOnly {
+    fn open(&self, spec: SessionSpec) -> BoxFuture<'_, Result<Opened, Failure>> {
+        if self.keys.is_admin(&spec.principal) {
+            return self.inner.open(spec);
+        }
+        let problem = format!(
+            "agent `{}` is logged in as its operator, whose login serves admin keys only; use another agent, or ask the \
+             operator for an API key of the agent",
+            self.agent
+        );
+        Box::pin(std::future::ready(Err(Failure::new(FailureKind::NeedsLogin, problem))))
+    }
+
+    fn facts(&self) -> Option<AgentFacts> {
+        self.inner.facts()
+    }
+
+    fn offers(&self) -> Option<Arc<SessionFacts>> {
+        self.inner.offers()
+    }
+
+    fn shutdown(&self) -> BoxFuture<'_, ()> {
+        self.inner.shutdown()
+    }
+}
