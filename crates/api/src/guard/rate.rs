@@ -1,5 +1,5 @@
 //! How often one client address may ask: a sliding window over a table of fixed size, so that no number of invented
-//! addresses grows it. Two clients that share a slot share its allowance; with 131 072 slots that is a rare loss of
+//! addresses grows it. Two clients that share a slot share its allowance; with 65 536 slots that is a rare loss of
 //! room, never of safety.
 
 use std::collections::hash_map::RandomState;
@@ -28,7 +28,7 @@ pub struct Allowance {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exceeded(pub Allowance);
 
-const SLOTS: usize = 1 << 17;
+const SLOTS: usize = 1 << 16;
 /// A slot is the number of its window (24 bits) and the counts of that window and of the one before (20 bits each).
 const COUNT_BITS: u32 = 20;
 const COUNT_MAX: u64 = (1 << COUNT_BITS) - 1;

@@ -1,15 +1,15 @@
 //! What a connection is doing, as its socket and its requests see it, for the deadlines that depend on it.
 
-use std::sync::Arc;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use bytes::Bytes;
 use http_body::{Body as _, Frame, SizeHint};
 use hyper::body::Incoming;
-use std::pin::Pin;
-use std::task::{Context, Poll};
 
 /// Shared by a connection's parts. With HTTP/1 all of them run in one task; with HTTP/2 each stream has its own.
 #[derive(Debug)]
@@ -21,7 +21,14 @@ pub struct Activity {
     since: AtomicU64,
     body_pending: AtomicBool,
     unflushed: AtomicBool,
+    /// The answers under way on an HTTP/2 connection, whose readers can each stop on their own.
+    departures: Mutex<Vec<Weak<Handed>>>,
 }
+
+/// When the last piece of an answer was handed over, in milliseconds from the start, as long as nothing more was asked
+/// for; 0 otherwise.
+#[derive(Debug, Default)]
+struct Handed(AtomicU64);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
@@ -44,6 +51,7 @@ impl Activity {
             since: AtomicU64::new(0),
             body_pending: AtomicBool::new(false),
             unflushed: AtomicBool::new(false),
+            departures: Mutex::default(),
         }
     }
 
@@ -79,9 +87,24 @@ impl Activity {
         matches!(self.phase(), Phase::Idle { .. }) && !self.is_body_pending() && !self.unflushed.load(Ordering::Relaxed)
     }
 
+    /// Whether the reader of some answer has not asked for more for so long.
+    pub fn is_stalled(&self, limit: Duration) -> bool {
+        let limit = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
+        let now = self.now();
+        let mut departures = self.departures.lock().unwrap_or_else(PoisonError::into_inner);
+        departures.retain(|departure| departure.strong_count() > 0);
+        departures.iter().filter_map(Weak::upgrade).any(|handed| {
+            let handed = handed.0.load(Ordering::Relaxed);
+            handed != 0 && now.saturating_sub(handed) >= limit
+        })
+    }
+
     fn mark(&self) {
-        let now = u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX);
-        self.since.store(now, Ordering::Relaxed);
+        self.since.store(self.now(), Ordering::Relaxed);
+    }
+
+    fn now(&self) -> u64 {
+        u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 }
 
@@ -140,12 +163,20 @@ impl http_body::Body for Arriving {
 /// An answer's body; while it lives, the request is under way.
 pub struct Departing {
     body: Body,
-    _flight: Flight,
+    flight: Flight,
+    handed: Option<Arc<Handed>>,
 }
 
 impl Departing {
     pub fn new(body: Body, flight: Flight) -> Self {
-        Self { body, _flight: flight }
+        Self { body, flight, handed: None }
+    }
+
+    /// The same, with its reader watched.
+    pub fn watched(body: Body, flight: Flight) -> Self {
+        let handed = Arc::<Handed>::default();
+        flight.0.departures.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(&handed));
+        Self { body, flight, handed: Some(handed) }
     }
 }
 
@@ -154,7 +185,12 @@ impl http_body::Body for Departing {
     type Error = axum::Error;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(cx)
+        let polled = Pin::new(&mut self.body).poll_frame(cx);
+        if let Some(handed) = &self.handed {
+            let waits_for_reader = matches!(polled, Poll::Ready(Some(Ok(_))));
+            handed.0.store(if waits_for_reader { self.flight.0.now().max(1) } else { 0 }, Ordering::Relaxed);
+        }
+        polled
     }
 
     fn is_end_stream(&self) -> bool {

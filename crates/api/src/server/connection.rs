@@ -20,7 +20,7 @@ use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpStream;
-use tokio::time::{Instant, Sleep, sleep, sleep_until, timeout};
+use tokio::time::{Instant, Sleep, interval, sleep, sleep_until, timeout};
 use tokio_util::task::TaskTracker;
 use tower_service::Service;
 use uuid::Uuid;
@@ -106,7 +106,9 @@ pub async fn serve(context: Arc<Context>, stream: TcpStream, peer: SocketAddr, s
     let activity = Arc::new(Activity::new());
     let socket = Socket::new(stream, Arc::clone(&activity), deadlines, slot);
     let link = Link { context, activity, peer, kind };
+    // What has come is served, even if the word to drain came with it.
     let opening = tokio::select! {
+        biased;
         opening = timeout(deadlines.head, opening(socket.stream())) => opening,
         () = link.context.drain.begun() => return,
     };
@@ -150,17 +152,20 @@ impl Link {
             builder.keep_alive(false);
         }
         loop {
-            let service = service_fn(|request| self.answer(request));
+            let service = service_fn(|request| self.answer(request, Departing::new));
             let mut connection = builder.serve_connection(TokioIo::new(socket), service).with_upgrades();
             let mut clock = Clock::new(deadlines, Rests::Yes);
             let mut draining = Listening::new(&self.context.drain);
             let rests = {
                 let mut word = pin!(self.context.drain.begun());
                 poll_fn(|cx| {
-                    if draining.hears(word.as_mut(), cx) {
+                    // First what has come, then the word to drain: a request that was sent before it is answered.
+                    let mut polled = Pin::new(&mut connection).poll(cx);
+                    if polled.is_pending() && draining.hears(word.as_mut(), cx) {
                         Pin::new(&mut connection).graceful_shutdown();
+                        polled = Pin::new(&mut connection).poll(cx);
                     }
-                    if let Poll::Ready(ended) = Pin::new(&mut connection).poll(cx) {
+                    if let Poll::Ready(ended) = polled {
                         report(ended);
                         return Poll::Ready(false);
                     }
@@ -187,6 +192,7 @@ impl Link {
         }
         let Phase::Idle { since } = self.activity.phase() else { return true };
         tokio::select! {
+            biased;
             readable = socket.stream().readable() => readable.is_ok(),
             () = sleep_until(Instant::from_std(since) + idle) => false,
             () = self.context.drain.begun() => false,
@@ -196,21 +202,26 @@ impl Link {
     async fn http2(self, socket: Socket, deadlines: Deadlines) {
         let link = Arc::new(self);
         let of_service = Arc::clone(&link);
-        let service = service_fn(move |request| {
-            let link = Arc::clone(&of_service);
-            async move { link.answer(request).await }
-        });
+        let service = service_fn(move |request| of_service.answer(request, Departing::watched));
+        let mut glances = interval(deadlines.send.max(Duration::from_millis(2)) / 2);
         let mut connection = pin!(link.context.http2.serve_connection(TokioIo::new(socket), service));
         let mut clock = Clock::new(deadlines, Rests::No);
         let mut draining = Listening::new(&link.context.drain);
         let mut word = pin!(link.context.drain.begun());
         poll_fn(|cx| {
-            if draining.hears(word.as_mut(), cx) {
+            let mut polled = connection.as_mut().poll(cx);
+            if polled.is_pending() && draining.hears(word.as_mut(), cx) {
                 connection.as_mut().graceful_shutdown();
+                polled = connection.as_mut().poll(cx);
             }
-            if let Poll::Ready(ended) = connection.as_mut().poll(cx) {
+            if let Poll::Ready(ended) = polled {
                 report(ended);
                 return Poll::Ready(());
+            }
+            while glances.poll_tick(cx).is_ready() {
+                if link.activity.is_stalled(deadlines.send) {
+                    return Poll::Ready(());
+                }
             }
             clock.poll(cx, &link.activity).map(|_| ())
         })
@@ -221,7 +232,8 @@ impl Link {
     fn answer(
         &self,
         request: Request<Incoming>,
-    ) -> impl Future<Output = Result<Response<Departing>, Infallible>> + Send + 'static {
+        depart: fn(Body, Flight) -> Departing,
+    ) -> impl Future<Output = Result<Response<Departing>, Infallible>> + Send + use<> {
         let flight = Flight::begin(&self.activity);
         let mut request = request.map(|body| Body::new(Arriving::new(body, &self.activity)));
         request.extensions_mut().insert(Peer(self.peer));
@@ -236,7 +248,7 @@ impl Link {
             } else {
                 no_room()
             };
-            Ok(response.map(|body| Departing::new(body, flight)))
+            Ok(response.map(|body| depart(body, flight)))
         }
     }
 }
@@ -334,7 +346,9 @@ impl Clock {
             Phase::Head { since } if self.rests == Rests::Yes => {
                 Some((Instant::from_std(since) + self.deadlines.head, Expired::End))
             }
-            Phase::Idle { since } if self.rests == Rests::Yes && activity.is_clean() => {
+            Phase::Idle { since }
+                if self.rests == Rests::Yes && self.deadlines.rest < self.deadlines.idle && activity.is_clean() =>
+            {
                 Some((Instant::from_std(since) + self.deadlines.rest, Expired::Rest))
             }
             Phase::Head { since } | Phase::Idle { since } => {

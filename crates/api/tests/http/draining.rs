@@ -7,15 +7,14 @@ use tokio::net::TcpStream;
 
 use crate::http::stage::{Client, Stage, config, request, soon, with_key};
 
-async fn waiting(stage: &Stage, count: usize) -> Vec<Client> {
+async fn waiting(stage: &mut Stage, count: usize) -> Vec<Client> {
     let mut clients = Vec::new();
     for _ in 0..count {
         let mut client = stage.connect().await;
         client.send(&with_key("GET /wait", &[])).await;
         clients.push(client);
     }
-    // Answered on the same machinery, and accepted after them.
-    assert_eq!(stage.ask(&with_key("GET /who", &["connection: close"])).await.status, 200);
+    stage.arrived(count).await;
     clients
 }
 
@@ -35,7 +34,7 @@ async fn r13_running_requests_finish_idle_connections_close_and_new_ones_are_ref
     idle.send(&with_key("GET /who", &[])).await;
     assert_eq!(idle.reply().await.status, 200);
     let silent = stage.connect().await;
-    let mut running = waiting(&stage, 20).await;
+    let mut running = waiting(&mut stage, 20).await;
 
     stage.readiness.drain();
     assert_eq!(stage.ask(&request("GET /readyz", &["connection: close"])).await.status, 503);
@@ -70,7 +69,7 @@ async fn r13_what_does_not_finish_within_the_limit_is_cut() {
 #[tokio::test]
 async fn r13_the_second_word_does_not_wait() {
     let mut stage = Stage::start();
-    let mut running = waiting(&stage, 3).await;
+    let mut running = waiting(&mut stage, 3).await;
     stage.stop.drain.cancel();
     refuses(&stage).await;
     stage.stop.now.cancel();

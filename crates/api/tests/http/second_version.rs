@@ -1,5 +1,7 @@
 //! The same over HTTP/2 with prior knowledge.
 
+use std::time::Duration;
+
 use axum::body::Body;
 use axum::http::{Request, StatusCode};
 use http_body_util::BodyExt;
@@ -8,7 +10,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
-use crate::http::stage::{KEY, Stage, digest, soon};
+use crate::http::stage::{KEY, Stage, config, digest, soon};
 
 struct Client {
     sender: SendRequest<Body>,
@@ -66,11 +68,26 @@ async fn r13_streams_finish_while_the_server_drains() {
     let mut client = Client::connect(&stage).await;
     let wait = Request::get("http://localhost/wait").header("x-api-key", KEY).body(Body::empty()).unwrap();
     let answer = client.sender.send_request(wait);
-    assert_eq!(client.ask("http://localhost/health", &[]).await.status(), StatusCode::OK);
+    stage.arrived(1).await;
     stage.stop.drain.cancel();
     stage.gate.add_permits(1);
     let body = soon(answer).await.unwrap().into_body().collect().await.unwrap().to_bytes();
     assert_eq!(body, "done");
     assert_eq!(stage.ended().await, gembridge_api::server::Drained::Whole);
     soon(client.connection.join_next()).await.unwrap().unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn r7_a_reader_that_stops_reading_one_stream_is_dropped_and_a_silent_stream_is_not() {
+    let (mut server, guard) = config();
+    server.deadlines.send = Duration::from_millis(300);
+    let mut stage = Stage::with(server, guard);
+    let mut patient = Client::connect(&stage).await;
+    let mut silent = patient.ask("http://localhost/stream", &[("x-api-key", KEY)]).await;
+    assert!(soon(silent.body_mut().frame()).await.unwrap().is_ok());
+    let mut stalled = Client::connect(&stage).await;
+    let unread = stalled.ask("http://localhost/flood", &[("x-api-key", KEY)]).await;
+    assert_eq!(unread.status(), StatusCode::OK);
+    soon(stalled.connection.join_next()).await.unwrap().unwrap().ok();
+    assert!(stage.dropped.try_recv().is_err(), "silence is no stall");
 }

@@ -22,7 +22,7 @@ use gembridge_core::model::Principal;
 use http_body::Frame;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
 
 /// Long enough for a loaded machine; reached only by a failing test.
@@ -39,6 +39,8 @@ pub struct Stage {
     pub stop: Stop,
     /// Lets a `/wait` request go on.
     pub gate: Arc<Semaphore>,
+    /// How many of them have come so far.
+    arrivals: watch::Receiver<usize>,
     /// Says once for each stream that was dropped.
     pub dropped: mpsc::Receiver<()>,
     running: JoinSet<Drained>,
@@ -70,10 +72,11 @@ impl Stage {
         let guard = Guard::new(guard, keys.clone());
         let (readiness, stop, gate) = (Readiness::default(), Stop::default(), Arc::new(Semaphore::new(0)));
         let (on_drop, dropped) = mpsc::channel(1_000);
-        let faces = Faces { open: health::routes(readiness.clone()), ..routes(&gate, &on_drop) };
+        let (on_arrival, arrivals) = watch::channel(0);
+        let faces = Faces { open: health::routes(readiness.clone()), ..routes(&gate, on_arrival, &on_drop) };
         let mut running = JoinSet::new();
         running.spawn(server.serve(app(&guard, faces), stop.clone()));
-        Self { addr, keys, guard, readiness, stop, gate, dropped, running }
+        Self { addr, keys, guard, readiness, stop, gate, arrivals, dropped, running }
     }
 
     /// One request on a connection of its own.
@@ -88,13 +91,18 @@ impl Stage {
         Client { stream, unread: Vec::new() }
     }
 
+    /// Returns when so many `/wait` requests have reached their route.
+    pub async fn arrived(&mut self, count: usize) {
+        soon(self.arrivals.wait_for(|arrived| *arrived == count)).await.unwrap();
+    }
+
     /// How serving ended.
     pub async fn ended(&mut self) -> Drained {
         soon(self.running.join_next()).await.unwrap().unwrap()
     }
 }
 
-fn routes(gate: &Arc<Semaphore>, on_drop: &mpsc::Sender<()>) -> Faces {
+fn routes(gate: &Arc<Semaphore>, on_arrival: watch::Sender<usize>, on_drop: &mpsc::Sender<()>) -> Faces {
     let (gate, on_drop) = (Arc::clone(gate), on_drop.clone());
     let small = Router::new()
         .route("/who", get(|Extension(who): Extension<Identity>| async move { who.principal.to_string() }))
@@ -104,6 +112,7 @@ fn routes(gate: &Arc<Semaphore>, on_drop: &mpsc::Sender<()>) -> Faces {
         .route(
             "/wait",
             get(move || async move {
+                on_arrival.send_modify(|count| *count += 1);
                 gate.acquire().await.unwrap().forget();
                 "done"
             }),
