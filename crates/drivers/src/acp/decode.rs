@@ -1,6 +1,7 @@
 //! Outside → core: lines of the agent into messages, updates into events.
 
 mod facts;
+mod shape;
 mod tool;
 mod update;
 
@@ -13,7 +14,10 @@ use serde_json::value::RawValue;
 
 use super::wire::{Envelope, PromptResponse, RpcError, TextLine, TokenUsage};
 
+use self::shape::Kind;
+
 pub(super) use facts::{agent_facts, config_options, session_facts};
+pub(super) use shape::Shapes;
 pub(super) use tool::permission;
 pub(super) use update::update;
 
@@ -43,8 +47,8 @@ pub(super) enum Message<'a> {
 }
 
 /// Reads one line. `frame` holds the same bytes and is what texts are slices of.
-pub(super) fn message<'a>(line: &'a [u8], frame: &Bytes) -> Message<'a> {
-    if let Some(message) = text_line(line, frame) {
+pub(super) fn message<'a>(line: &'a [u8], frame: &Bytes, shapes: &mut Shapes) -> Message<'a> {
+    if let Some(message) = shapes.read(line, frame).or_else(|| text_line(line, frame, shapes)) {
         return message;
     }
     let Ok(envelope) = serde_json::from_slice::<Envelope<'a>>(line) else { return Message::Noise };
@@ -56,25 +60,27 @@ pub(super) fn message<'a>(line: &'a [u8], frame: &Bytes) -> Message<'a> {
     }
 }
 
-fn text_line<'a>(line: &'a [u8], frame: &Bytes) -> Option<Message<'a>> {
+fn text_line<'a>(line: &'a [u8], frame: &Bytes, shapes: &mut Shapes) -> Option<Message<'a>> {
     let read: TextLine<'a> = serde_json::from_slice(line).ok()?;
     if read.id.is_some() || read.method != "session/update" || read.params.update.content.kind != "text" {
         return None;
     }
-    let text = raw_text(read.params.update.content.text, frame)?;
-    let event = match read.params.update.kind {
-        "agent_message_chunk" => Event::Text(text),
-        "agent_thought_chunk" => Event::Thought(text),
+    let kind = match read.params.update.kind {
+        "agent_message_chunk" => Kind::Text,
+        "agent_thought_chunk" => Kind::Thought,
         _ => return None,
     };
-    Some(Message::Text { session: read.params.session_id, event, meta: read.params.update.meta })
+    let text = string_body(read.params.update.content.text)?;
+    let (session, meta) = (read.params.session_id, read.params.update.meta);
+    if meta.is_none() {
+        shapes.learn(line, kind, session.as_bytes(), text);
+    }
+    Some(Message::Text { session, event: kind.event(Text::escaped(frame.slice_ref(text))), meta })
 }
 
-/// A JSON string that stands in `frame`, as a slice of it.
-fn raw_text(value: &RawValue, frame: &Bytes) -> Option<Text> {
-    let quoted = value.get().as_bytes();
-    let body = quoted.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
-    Some(Text::escaped(frame.slice_ref(body)))
+/// What stands between the quotes of a JSON string.
+fn string_body(value: &RawValue) -> Option<&[u8]> {
+    value.get().as_bytes().strip_prefix(b"\"")?.strip_suffix(b"\"")
 }
 
 fn response<'a>(id: &'a RawValue, result: Option<&'a RawValue>, error: Option<&'a RawValue>) -> Message<'a> {

@@ -45,7 +45,7 @@ impl Router {
     }
 
     pub(super) fn route(&self, table: &mut Table, line: &[u8], frame: Bytes, now: Instant, routed: &mut Routed) {
-        match decode::message(line, &frame) {
+        match decode::message(line, &frame, table.shapes()) {
             Message::Text { session, event, meta } => {
                 self.text(table, session, event, meta, frame, now, routed);
             }

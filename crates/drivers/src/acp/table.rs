@@ -11,6 +11,7 @@ use gembridge_core::model::{AskBody, AskId, Failure};
 use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot};
 
+use super::decode::Shapes;
 use super::hands::Hands;
 use super::repeat::RepeatFilter;
 
@@ -29,6 +30,7 @@ pub(super) struct Table {
     /// Updates of sessions whose `session/new` has not been answered yet.
     early: Vec<(Arc<str>, Signal)>,
     lost: Option<Failure>,
+    shapes: Shapes,
 }
 
 /// A call of ours that waits for the agent.
@@ -106,6 +108,11 @@ pub(super) const MOST_ASKS: usize = 1_024;
 const MOST_EARLY: usize = 64;
 
 impl Table {
+    /// What the agent's lines have looked like so far.
+    pub(super) fn shapes(&mut self) -> &mut Shapes {
+        &mut self.shapes
+    }
+
     pub(super) fn lost(&self) -> Option<&Failure> {
         self.lost.as_ref()
     }
