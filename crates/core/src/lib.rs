@@ -3,15 +3,15 @@
 //! Knows no wire format, no HTTP, no process, no file and no product. Front ends and drivers meet here;
 //! [`driver`], [`store`] are the doors out.
 
-pub mod driver;
-pub mod error;
-pub mod fair;
-pub mod limit;
-pub mod log;
 pub mod model;
-pub mod session;
-pub mod store;
 pub mod turn;
+pub mod session;
+pub mod log;
+pub mod driver;
+pub mod store;
+pub mod limit;
+pub mod fair;
+pub mod error;
 
 use std::future::Future;
 use std::pin::Pin;

@@ -4,22 +4,22 @@
 //! Read in this order: [`driver`] (which process), [`launch`] (how it starts), [`open`] (how a session begins),
 //! [`session`] (what the core does with it), [`connection`] and [`router`] (what the agent says).
 
-mod arrivals;
-mod births;
-mod connection;
-mod decode;
 mod driver;
-mod encode;
-mod error;
-mod hands;
 mod launch;
 mod open;
-mod process;
-mod repeat;
-mod router;
+mod births;
 mod session;
+mod connection;
+mod router;
 mod table;
+mod hands;
+mod repeat;
+mod process;
+mod decode;
+mod encode;
+mod error;
 mod wire;
+mod arrivals;
 
 pub use driver::{AcpDriver, ProcessStatus, Spares};
 pub use launch::{AcpSetup, Home, greet};

@@ -2,7 +2,7 @@
 //! They know sessions (core) and children (process), never front ends or who asked.
 
 pub mod profile;
-pub mod title;
+pub mod detect;
 pub mod acp;
 pub mod workspace;
-pub mod detect;
+pub mod title;

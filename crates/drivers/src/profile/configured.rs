@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use serde::Deserialize;
 
 use super::{
-    ApprovalMode, Chosen, Driver, Execution, Layer, Limits, Mcp, Models, Profile, ProfileError, Program, Sandbox, Tools,
-    Variables, builtin::check_name, launch::check_model, nearest,
+    ApprovalMode, Chosen, Driver, Execution, Layer, Limits, Mcp, Models, Profile, ProfileError, Program, Sandbox,
+    Tools, Variables, builtin::check_name, launch::check_model, nearest,
 };
 
 /// One `[agents.NAME]` table.
