@@ -20,7 +20,7 @@ pub trait Driver: Send + Sync {
     fn facts(&self) -> Option<AgentFacts>;
 
     /// What its sessions can be: the models and modes that the newest session reported. `None` before the first one.
-    fn offers(&self) -> Option<SessionFacts> {
+    fn offers(&self) -> Option<Arc<SessionFacts>> {
         None
     }
 

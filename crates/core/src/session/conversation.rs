@@ -143,6 +143,11 @@ pub struct Claim {
 }
 
 impl Claim {
+    /// The same, if it is this session; another one goes back.
+    pub fn spend_if(self, session: SessionId) -> Option<Held> {
+        if self.held.is_some_and(|held| held.session == session) { self.spend() } else { None }
+    }
+
     /// From here on the session moves on, or turned out to be of no use.
     pub fn spend(mut self) -> Option<Held> {
         self.held.take()

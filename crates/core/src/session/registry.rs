@@ -213,9 +213,9 @@ impl Sessions {
 
     async fn reopen(&self, record: SessionRecord, lease: Lease) -> Result<SessionHandle, Error> {
         let setup = self.setup(&record.agent)?.clone();
-        let reopened = self.store.reopen(record.id, setup.limits.ring_entries).await?;
-        let unfinished = unfinished_turns(self.store.as_ref(), &reopened).await?;
-        let record = reopened.record;
+        let Reopened { record, last, last_turn, tail, writer } =
+            self.store.reopen(record.id, setup.limits.ring_entries).await?;
+        let unfinished = unfinished_turns(self.store.as_ref(), record.id, last, last_turn, &tail).await?;
         let spec = SessionSpec {
             principal: record.principal.clone(),
             workspace: record.workspace.clone(),
@@ -229,7 +229,6 @@ impl Sessions {
             slash: SlashCommands::AsText,
         };
         let lost = record.agent_session.is_some().then(|| "the session was brought back from disk".to_owned());
-        let Reopened { last, last_turn, tail, writer, .. } = reopened;
         self.start(record, spec, writer, Past { last, last_turn, tail, unfinished, lost }, setup, lease)
     }
 

@@ -4,21 +4,27 @@
 use std::collections::BTreeSet;
 
 use crate::log::LogEntry;
-use crate::model::{Event, Seq, TurnId};
-use crate::store::{Reopened, Store, StoreError};
+use crate::model::{Event, Seq, SessionId, TurnId};
+use crate::store::{Store, StoreError};
 
 /// Entries read at once while going back.
 const STEP: usize = 256;
 
 /// Goes back in the log as far as it must to be sure, and no further.
-pub(super) async fn unfinished_turns(store: &dyn Store, reopened: &Reopened) -> Result<Vec<TurnId>, StoreError> {
-    let Some(last_turn) = reopened.last_turn else { return Ok(Vec::new()) };
+pub(super) async fn unfinished_turns(
+    store: &dyn Store,
+    id: SessionId,
+    last: Seq,
+    last_turn: Option<TurnId>,
+    tail: &[LogEntry],
+) -> Result<Vec<TurnId>, StoreError> {
+    let Some(last_turn) = last_turn else { return Ok(Vec::new()) };
     let mut seen = Seen { last_turn, started: None, ended: BTreeSet::new(), complete: false };
-    seen.go_back(&reopened.tail);
-    let mut until = reopened.tail.first().map_or(reopened.last, |entry| Seq(entry.seq.0 - 1));
+    seen.go_back(tail);
+    let mut until = tail.first().map_or(last, |entry| Seq(entry.seq.0 - 1));
     while !seen.complete && until > Seq::START {
         let after = Seq(until.0.saturating_sub(STEP as u64));
-        seen.go_back(&store.read(reopened.record.id, after, until, STEP).await?);
+        seen.go_back(&store.read(id, after, until, STEP).await?);
         until = after;
     }
     Ok(seen.unfinished().collect())

@@ -1,0 +1,142 @@
+//! From a name to an agent and a model.
+
+use std::sync::Arc;
+
+use gembridge_core::driver::Driver;
+use gembridge_core::model::AgentName;
+
+use super::{Catalog, UnknownModels};
+use crate::problem::{Kind, Problem};
+
+/// Who answers a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resolved {
+    pub agent: AgentName,
+    /// `None` is the agent's default.
+    pub model: Option<Arc<str>>,
+    pub certainty: Certainty,
+    /// The name was not known, and the default answers instead.
+    pub fell_back: bool,
+}
+
+/// Whether the agent is known to have the model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Certainty {
+    Listed,
+    /// Mapped by the operator, or the agent has not said yet what it offers: it may refuse.
+    Tentative,
+}
+
+enum Listing {
+    Listed,
+    NotListed,
+    /// The agent has not said yet.
+    Unsaid,
+}
+
+impl Resolved {
+    /// The name that stands for it in a response.
+    pub fn shown(&self) -> &str {
+        self.model.as_deref().unwrap_or(self.agent.as_str())
+    }
+}
+
+impl Catalog {
+    pub fn resolve(&self, name: &str) -> Result<Resolved, Problem> {
+        check_name(name)?;
+        let resolved = self.look_up(name)?;
+        match &resolved.model {
+            Some(model) if resolved.certainty == Certainty::Tentative && self.is_refused(&resolved.agent, model) => {
+                self.instead_of(name, &resolved.agent)
+            }
+            Some(_) | None => Ok(resolved),
+        }
+    }
+
+    /// The answer to a name that nobody has: the default of `agent`, or none.
+    fn instead_of(&self, name: &str, agent: &AgentName) -> Result<Resolved, Problem> {
+        match self.config.unknown {
+            UnknownModels::FallBack => {
+                Ok(Resolved { agent: agent.clone(), model: None, certainty: Certainty::Listed, fell_back: true })
+            }
+            UnknownModels::Refuse => {
+                let message = format!("model `{name}` does not exist; `GET /v1/models` lists those that do");
+                Err(Problem { kind: Kind::NotFound, message, param: Some("model".into()) })
+            }
+        }
+    }
+
+    fn look_up(&self, name: &str) -> Result<Resolved, Problem> {
+        let target = self.config.mapped.get(name);
+        if let Some(found) = self.find(target.map_or(name, String::as_str)) {
+            return Ok(found);
+        }
+        let default = &self.config.default_agent;
+        if let Some(target) = target {
+            // What the operator wrote down counts as there until the agent says otherwise.
+            let (agent, model) = self.split(target).unwrap_or((default, target));
+            return Ok(tentative(agent, model));
+        }
+        match self.listing(default, name) {
+            Listing::Unsaid if self.split(name).is_none() => Ok(tentative(default, name)),
+            Listing::Unsaid | Listing::Listed | Listing::NotListed => self.instead_of(name, default),
+        }
+    }
+
+    /// An agent, `agent/model`, or a model that some agent lists.
+    fn find(&self, name: &str) -> Option<Resolved> {
+        if let Some((agent, _)) = self.agents.iter().find(|(agent, _)| agent.as_str() == name) {
+            return Some(Resolved {
+                agent: agent.clone(),
+                model: None,
+                certainty: Certainty::Listed,
+                fell_back: false,
+            });
+        }
+        let listed = |agent: &AgentName, model: &str| Resolved {
+            agent: agent.clone(),
+            model: Some(model.into()),
+            certainty: Certainty::Listed,
+            fell_back: false,
+        };
+        if let Some((agent, model)) = self.split(name) {
+            match self.listing(agent, model) {
+                Listing::Listed => return Some(listed(agent, model)),
+                Listing::Unsaid => return Some(tentative(agent, model)),
+                Listing::NotListed => {}
+            }
+        }
+        let has = |agent: &AgentName| matches!(self.listing(agent, name), Listing::Listed);
+        self.agents().find(|agent| has(agent)).map(|agent| listed(agent, name))
+    }
+
+    /// `agent/model` in its two parts, if the first is an agent.
+    fn split<'a>(&'a self, name: &'a str) -> Option<(&'a AgentName, &'a str)> {
+        let (agent, model) = name.split_once('/')?;
+        let agent = self.agents().find(|known| known.as_str() == agent)?;
+        (!model.is_empty()).then_some((agent, model))
+    }
+
+    fn listing(&self, agent: &AgentName, model: &str) -> Listing {
+        match self.driver(agent).and_then(Driver::offers) {
+            Some(offers) if offers.models.iter().any(|offered| &*offered.id == model) => Listing::Listed,
+            Some(_) => Listing::NotListed,
+            None => Listing::Unsaid,
+        }
+    }
+}
+
+fn tentative(agent: &AgentName, model: &str) -> Resolved {
+    Resolved { agent: agent.clone(), model: Some(model.into()), certainty: Certainty::Tentative, fell_back: false }
+}
+
+/// A name that may become an argument of a program.
+fn check_name(name: &str) -> Result<(), Problem> {
+    let sound = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b':' | b'/' | b'-');
+    if (1..=128).contains(&name.len()) && name.bytes().all(sound) && !name.starts_with('-') {
+        return Ok(());
+    }
+    let shown: String = name.chars().take(64).flat_map(char::escape_default).collect();
+    let message = format!("`{shown}` is no name of a model; `GET /v1/models` lists those that are");
+    Err(Problem::invalid("model", message))
+}

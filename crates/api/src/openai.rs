@@ -1,0 +1,127 @@
+//! The face that OpenAI clients know: chat completions and models.
+
+mod answer;
+mod begin;
+mod chat_completions;
+mod decode;
+mod encode;
+mod error;
+mod models;
+mod turn;
+pub mod wire;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use axum::Router;
+use axum::routing::{get, post};
+use gembridge_core::fair::{FairLimits, FairQueue, FairStatus};
+use gembridge_core::model::{AgentName, ClientId};
+use gembridge_core::session::Sessions;
+use gembridge_core::session::conversation::{ConversationLimits, Conversations};
+use tokio_util::task::TaskTracker;
+
+use crate::catalog::Catalog;
+
+#[derive(Clone, Debug)]
+pub struct OpenAiConfig {
+    /// About how many bytes of a conversation a new session is told.
+    pub fold_budget: usize,
+    /// How long the status of a response waits for the agent's first sign.
+    pub first_sign: Duration,
+    /// A stream that is silent for this long shows that it lives.
+    pub keep_alive: Duration,
+    pub tool_results: ToolResults,
+    /// The lines before each agent.
+    pub queue: FairLimits,
+    pub conversations: ConversationLimits,
+}
+
+impl Default for OpenAiConfig {
+    fn default() -> Self {
+        Self {
+            fold_budget: 400_000,
+            first_sign: Duration::from_secs(10),
+            keep_alive: Duration::from_secs(15),
+            tool_results: ToolResults::Hidden,
+            queue: FairLimits::default(),
+            conversations: ConversationLimits::default(),
+        }
+    }
+}
+
+/// What clients see of the agent's own tools.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ToolResults {
+    #[default]
+    Hidden,
+    /// Their results precede the text as heading and quotation.
+    Shown,
+}
+
+/// Everything that the routes share.
+pub struct OpenAi {
+    sessions: Arc<Sessions>,
+    catalog: Catalog,
+    conversations: Arc<Conversations>,
+    queues: HashMap<AgentName, FairQueue>,
+    config: OpenAiConfig,
+    /// Turns that are being ended because their client left.
+    tasks: TaskTracker,
+    clients: AtomicU64,
+}
+
+impl OpenAi {
+    pub fn new(sessions: Arc<Sessions>, catalog: Catalog, config: OpenAiConfig) -> Arc<Self> {
+        let queue = |agent: &AgentName| (agent.clone(), FairQueue::new(config.queue.clone()));
+        Arc::new(Self {
+            queues: catalog.agents().map(queue).collect(),
+            conversations: Arc::new(Conversations::new(config.conversations)),
+            sessions,
+            catalog,
+            config,
+            tasks: TaskTracker::new(),
+            clients: AtomicU64::new(1),
+        })
+    }
+
+    /// How full the lines before each agent are.
+    pub fn queues(&self) -> impl Iterator<Item = (&AgentName, FairStatus)> {
+        self.queues.iter().map(|(agent, queue)| (agent, queue.status()))
+    }
+
+    /// Resolves when every turn whose client left has been told to end. Called once no request runs any more.
+    pub async fn settle(&self) {
+        self.tasks.close();
+        self.tasks.wait().await;
+        self.tasks.reopen();
+    }
+
+    fn next_client(&self) -> ClientId {
+        ClientId(self.clients.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+/// The routes. Every request comes with an [`crate::identity::Identity`] in its extensions.
+pub fn router(state: Arc<OpenAi>) -> Router {
+    chat_router(Arc::clone(&state)).merge(models_router(state))
+}
+
+/// Where conversations are sent: bodies are large.
+pub fn chat_router(state: Arc<OpenAi>) -> Router {
+    Router::new()
+        .route("/v1/chat/completions", post(chat_completions::create))
+        .route("/chat/completions", post(chat_completions::create_unversioned))
+        .with_state(state)
+}
+
+pub fn models_router(state: Arc<OpenAi>) -> Router {
+    Router::new().route("/v1/models", get(models::list)).route("/v1/models/{*id}", get(models::get)).with_state(state)
+}
+
+/// The description of these routes, for `/openapi.json`.
+#[derive(utoipa::OpenApi)]
+#[openapi(paths(chat_completions::create, chat_completions::create_unversioned, models::list, models::get))]
+pub struct Description;

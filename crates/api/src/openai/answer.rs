@@ -1,0 +1,365 @@
+//! All answers to one request on their way out: in chunks as they come, or kept until they are whole.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use axum::Error as BodyError;
+use bytes::Bytes;
+use gembridge_core::BoxFuture;
+use gembridge_core::error::Error;
+use gembridge_core::fair::Permit;
+use gembridge_core::log::Batch;
+use gembridge_core::session::conversation::{Held, Owner};
+use http_body::{Body, Frame};
+use tokio::time::{Instant, Sleep};
+
+use super::begin::Begun;
+use super::encode::{Chunks, Ending, Reading, Tally, Wholes};
+use super::turn::LiveTurn;
+use super::{OpenAi, error};
+use crate::guard::record::RequestNotes;
+use crate::identity::RequestId;
+use crate::problem::Problem;
+use crate::sse;
+
+pub(super) struct Answers {
+    app: Arc<OpenAi>,
+    request: RequestId,
+    notes: Option<RequestNotes>,
+    lanes: Vec<Lane>,
+    out: Out,
+    tally: Tally,
+    /// The first failure; the others are let go.
+    failure: Option<Problem>,
+    /// Places in the line of the agent, kept until the last answer is over.
+    permit: Option<Permit>,
+}
+
+/// Where the pieces go.
+pub(super) enum Out {
+    Chunks(Chunks),
+    Wholes(Wholes),
+}
+
+/// One answer.
+pub(super) struct Lane {
+    stage: Stage,
+    reading: Option<Reading>,
+}
+
+enum Stage {
+    Starting(BoxFuture<'static, Result<Begun, Problem>>),
+    Running(Box<Running>),
+    Over,
+}
+
+struct Running {
+    turn: LiveTurn,
+    owner: Owner,
+}
+
+/// What is known once an answer has begun.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Beginnings {
+    pub sessions: Vec<String>,
+    pub left_out: usize,
+    pub default_model: bool,
+}
+
+impl Lane {
+    pub(super) fn new(begin: BoxFuture<'static, Result<Begun, Problem>>, reading: Reading) -> Self {
+        Self { stage: Stage::Starting(begin), reading: Some(reading) }
+    }
+}
+
+impl Answers {
+    pub(super) fn new(
+        app: Arc<OpenAi>,
+        request: RequestId,
+        notes: Option<RequestNotes>,
+        lanes: Vec<Lane>,
+        out: Out,
+        permit: Permit,
+    ) -> Self {
+        let tally = Tally::default();
+        Self { app, request, notes, lanes, out, tally, failure: None, permit: Some(permit) }
+    }
+
+    /// Waits until an agent has done something, or everything is over.
+    pub(super) async fn first_sign(&mut self, beginnings: &mut Beginnings) -> Result<(), Problem> {
+        std::future::poll_fn(|cx| {
+            while !self.is_heard() && !self.is_over() {
+                ready!(self.poll_step(cx, beginnings));
+            }
+            Poll::Ready(())
+        })
+        .await;
+        self.failure.take().map_or(Ok(()), Err)
+    }
+
+    /// Waits until everything is over.
+    pub(super) async fn whole(mut self, beginnings: &mut Beginnings) -> Result<Vec<u8>, Problem> {
+        std::future::poll_fn(|cx| {
+            while !self.is_over() {
+                ready!(self.poll_step(cx, beginnings));
+            }
+            Poll::Ready(())
+        })
+        .await;
+        if let Some(problem) = self.failure.take() {
+            return Err(problem);
+        }
+        let Out::Wholes(wholes) = self.out else { return Ok(Vec::new()) };
+        wholes.encode(self.tally.sum()).map_err(|error| {
+            Problem::new(crate::problem::Kind::Agent, format!("the agent's text is not sound JSON: {error}"))
+        })
+    }
+
+    pub(super) fn into_body(self) -> AnswerBody {
+        let keep_alive = self.app.config.keep_alive;
+        AnswerBody {
+            silence: Box::pin(tokio::time::sleep(keep_alive)),
+            last: Instant::now(),
+            answers: self,
+            done: false,
+        }
+    }
+
+    /// An agent has done something, or an answer is over already.
+    fn is_heard(&self) -> bool {
+        self.lanes.iter().any(|lane| lane.reading.as_ref().is_none_or(Reading::heard))
+    }
+
+    fn is_over(&self) -> bool {
+        self.failure.is_some() || self.lanes.iter().all(|lane| matches!(lane.stage, Stage::Over))
+    }
+
+    /// Moves every answer on as far as it can. Ready when one of them moved.
+    fn poll_step(&mut self, cx: &mut Context<'_>, beginnings: &mut Beginnings) -> Poll<()> {
+        let mut moved = false;
+        for index in 0..self.lanes.len() {
+            moved |= match &mut self.lanes[index].stage {
+                Stage::Starting(begin) => match begin.as_mut().poll(cx) {
+                    Poll::Ready(result) => {
+                        self.on_begun(index, result, beginnings);
+                        true
+                    }
+                    Poll::Pending => false,
+                },
+                Stage::Running(running) => match running.turn.poll_batch(cx) {
+                    Poll::Ready(batch) => {
+                        self.on_batch(index, batch);
+                        true
+                    }
+                    Poll::Pending => false,
+                },
+                Stage::Over => false,
+            };
+            if self.failure.is_some() {
+                break;
+            }
+        }
+        if self.is_over() {
+            self.close();
+        }
+        if moved { Poll::Ready(()) } else { Poll::Pending }
+    }
+
+    fn on_begun(&mut self, index: usize, begun: Result<Begun, Problem>, beginnings: &mut Beginnings) {
+        match begun {
+            Ok(Begun { turn, owner, left_out, default_model }) => {
+                beginnings.sessions.push(turn.session().to_string());
+                beginnings.left_out = beginnings.left_out.max(left_out.unwrap_or(0));
+                beginnings.default_model |= default_model;
+                self.note(|notes| notes.session = Some(turn.session().to_string()));
+                self.lanes[index].stage = Stage::Running(Box::new(Running { turn, owner }));
+            }
+            Err(problem) => self.fail(problem),
+        }
+    }
+
+    fn on_batch(&mut self, index: usize, batch: Result<Batch, Error>) {
+        let batch = match batch {
+            Ok(batch) => batch,
+            Err(error) => return self.fail(error.into()),
+        };
+        let lane = &mut self.lanes[index];
+        let (Stage::Running(running), Some(reading)) = (&lane.stage, &mut lane.reading) else { return };
+        let (id, was_heard) = (running.turn.id(), reading.heard());
+        let own = batch.iter().filter(|entry| entry.turn == Some(id)).map(|entry| &entry.event);
+        let ending = match &mut self.out {
+            Out::Chunks(chunks) => {
+                let mut pieces = chunks.of(index);
+                own.into_iter().find_map(|event| reading.event(event, &mut pieces))
+            }
+            Out::Wholes(wholes) => {
+                let whole = wholes.of(index);
+                own.into_iter().find_map(|event| reading.event(event, whole))
+            }
+        };
+        if !was_heard
+            && reading.heard()
+            && let Some(notes) = &self.notes
+        {
+            notes.first_token();
+        }
+        if let Some(ending) = ending {
+            self.on_ending(index, ending);
+        }
+    }
+
+    fn on_ending(&mut self, index: usize, ending: Ending) {
+        let lane = &mut self.lanes[index];
+        let stage = std::mem::replace(&mut lane.stage, Stage::Over);
+        let (Stage::Running(running), Some(reading)) = (stage, lane.reading.take()) else { return };
+        let Running { mut turn, owner } = *running;
+        self.tally.add(reading.usage());
+        let reason = match ending {
+            Ending::Finished(reason) => {
+                turn.ended();
+                if let Some(fingerprint) = reading.into_fingerprint() {
+                    let held = Held { session: turn.session(), turn: turn.id() };
+                    self.app.conversations.remember(&owner, fingerprint.mark(), held);
+                }
+                reason
+            }
+            Ending::Forgotten(reason) => {
+                turn.ended();
+                reason
+            }
+            Ending::Cut(reason) => {
+                turn.cut();
+                reason
+            }
+            Ending::Failed(failure) => {
+                turn.ended();
+                self.note(|notes| notes.failure = Some(failure_for_log(&failure)));
+                return self.fail(failure.into());
+            }
+        };
+        match &mut self.out {
+            Out::Chunks(chunks) => chunks.finish(index, reason),
+            Out::Wholes(wholes) => wholes.finish(index, reason),
+        }
+    }
+
+    fn fail(&mut self, problem: Problem) {
+        self.note(|notes| {
+            notes.failure.get_or_insert_with(|| problem.message.clone());
+        });
+        self.failure.get_or_insert(problem);
+    }
+
+    /// Everything is said, or nothing more can be.
+    fn close(&mut self) {
+        // Turns that still run are abandoned by being dropped.
+        for lane in &mut self.lanes {
+            lane.stage = Stage::Over;
+        }
+        let usage = self.tally.sum();
+        self.note(|notes| {
+            notes.input_tokens = usage.map(|usage| usage.prompt_tokens);
+            notes.output_tokens = usage.map(|usage| usage.completion_tokens);
+        });
+        drop(self.permit.take());
+    }
+
+    /// The last words of a stream.
+    fn write_end(&mut self) {
+        let Out::Chunks(chunks) = &mut self.out else { return };
+        match self.failure.take() {
+            Some(problem) => error::event(chunks.out(), &problem, &self.request),
+            None => chunks.end(self.tally.sum()),
+        }
+    }
+
+    fn note(&self, edit: impl FnOnce(&mut crate::guard::record::Notes)) {
+        if let Some(notes) = &self.notes {
+            notes.edit(edit);
+        }
+    }
+}
+
+/// The tail of the agent's standard error is for the log; it comes redacted.
+fn failure_for_log(failure: &gembridge_core::model::Failure) -> String {
+    match &failure.stderr_tail {
+        Some(tail) => format!("{}; {tail}", failure.message),
+        None => failure.message.clone(),
+    }
+}
+
+/// The stream of chunks. Dropped before its end, the client is gone and its turns are abandoned.
+pub(super) struct AnswerBody {
+    answers: Answers,
+    silence: Pin<Box<Sleep>>,
+    /// When something last went out.
+    last: Instant,
+    done: bool,
+}
+
+impl Body for AnswerBody {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        let this = &mut *self;
+        let mut late = Beginnings::default();
+        loop {
+            if !this.done && this.answers.is_over() {
+                this.answers.close();
+                this.answers.write_end();
+                this.done = true;
+            }
+            let more = !this.done && this.answers.written() < FRAME && this.answers.poll_step(cx, &mut late).is_ready();
+            if more {
+                continue;
+            }
+            return match this.answers.take() {
+                Some(bytes) => {
+                    this.last = Instant::now();
+                    Poll::Ready(Some(Ok(Frame::data(bytes))))
+                }
+                None if this.done => Poll::Ready(None),
+                None => this.poll_silence(cx),
+            };
+        }
+    }
+}
+
+/// What is ready goes out in one piece, up to about this many bytes.
+const FRAME: usize = 32 << 10;
+
+impl Answers {
+    fn written(&mut self) -> usize {
+        match &mut self.out {
+            Out::Chunks(chunks) => chunks.out().len(),
+            Out::Wholes(_) => 0,
+        }
+    }
+
+    fn take(&mut self) -> Option<Bytes> {
+        match &mut self.out {
+            Out::Chunks(chunks) => chunks.take(),
+            Out::Wholes(_) => None,
+        }
+    }
+}
+
+impl AnswerBody {
+    /// Shows that the stream lives when nothing came for long. The alarm is moved only when it rings.
+    fn poll_silence(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        let keep_alive = self.answers.app.config.keep_alive;
+        loop {
+            ready!(self.silence.as_mut().poll(cx));
+            let (now, due) = (Instant::now(), self.last + keep_alive);
+            if now < due {
+                self.silence.as_mut().reset(due);
+                continue;
+            }
+            self.last = now;
+            self.silence.as_mut().reset(now + keep_alive);
+            return Poll::Ready(Some(Ok(Frame::data(sse::KEEP_ALIVE))));
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! From a conversation to a turn that runs: in the session that holds it, in the one the client named, or in a new
+//! one that gets it folded into one prompt.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use gembridge_core::driver::SlashCommands;
+use gembridge_core::error::Error;
+use gembridge_core::log::{From, Pace};
+use gembridge_core::model::{ClientId, Failure, FailureKind, Prompt, TurnId};
+use gembridge_core::session::conversation::{Claim, Owner, fold};
+use gembridge_core::session::{NewSession, SessionHandle, Viewer};
+
+use super::turn::{LiveTurn, Start};
+use super::{OpenAi, decode};
+use crate::catalog::Certainty;
+use crate::problem::{Kind, Problem};
+
+/// How one answer is to be begun.
+pub(super) struct Plan {
+    pub owner: Owner,
+    pub route: Route,
+    pub by: ClientId,
+    /// Whether the model is known to exist.
+    pub certainty: Certainty,
+    /// The request, to be read again should the session turn out to have forgotten.
+    pub body: Bytes,
+}
+
+pub(super) enum Route {
+    /// The session that holds the history gets what is new.
+    Continue {
+        claim: Claim,
+        prompt: Prompt,
+    },
+    /// The session that the client named gets what is new; `after` is the turn it is known to stand at.
+    Pinned {
+        handle: SessionHandle,
+        after: Option<TurnId>,
+        prompt: Prompt,
+    },
+    New {
+        prompt: Prompt,
+    },
+}
+
+/// A turn with the agent at work, and what had to be changed to get there.
+pub(super) struct Begun {
+    pub turn: LiveTurn,
+    pub owner: Owner,
+    /// Messages that were left out of a fold that was not planned.
+    pub left_out: Option<usize>,
+    /// The agent refused the model, and its default took over.
+    pub default_model: bool,
+}
+
+pub(super) async fn begin(app: Arc<OpenAi>, plan: Plan) -> Result<Begun, Problem> {
+    let Plan { mut owner, route, by, certainty, body } = plan;
+    let desk = Desk { app: &app, by };
+    let mut left_out = None;
+    let mut prompt = match route {
+        Route::New { prompt } => prompt,
+        Route::Continue { claim, prompt } => {
+            if let Some(turn) = desk.go_on(claim, &owner, prompt).await? {
+                return Ok(Begun { turn, owner, left_out, default_model: false });
+            }
+            let folded = refold(&app, &body)?;
+            left_out = Some(folded.left_out);
+            folded.prompt
+        }
+        Route::Pinned { handle, after, prompt } => {
+            let turn = desk.go_on_pinned(&handle, after, prompt, &body).await?;
+            return Ok(Begun { turn, owner, left_out, default_model: false });
+        }
+    };
+    let mut default_model = false;
+    loop {
+        // Kept for a second attempt only where there may be one.
+        let spare = (certainty == Certainty::Tentative && !default_model).then(|| prompt.clone());
+        match desk.start_new(&owner, prompt).await? {
+            Ok(turn) => return Ok(Begun { turn, owner, left_out, default_model }),
+            Err(failure) => match spare {
+                Some(spare) if owner.model.is_some() && is_about_the_model(&failure) => {
+                    app.refused_model(&owner, &failure)?;
+                    owner.model = None;
+                    default_model = true;
+                    prompt = spare;
+                }
+                Some(_) | None => return Err(failure.into()),
+            },
+        }
+    }
+}
+
+struct Desk<'a> {
+    app: &'a Arc<OpenAi>,
+    by: ClientId,
+}
+
+impl Desk<'_> {
+    /// `None`: the session is not what it was; begin anew.
+    async fn go_on(&self, claim: Claim, owner: &Owner, prompt: Prompt) -> Result<Option<LiveTurn>, Problem> {
+        let Some(held) = claim.spend() else { return Ok(None) };
+        let viewer = Viewer::Principal(owner.principal.clone());
+        let Ok(handle) = self.app.sessions.get(held.session, &viewer).await else { return Ok(None) };
+        self.prompt_after(&handle, held.turn, prompt).await
+    }
+
+    async fn go_on_pinned(
+        &self,
+        handle: &SessionHandle,
+        after: Option<TurnId>,
+        prompt: Prompt,
+        body: &Bytes,
+    ) -> Result<LiveTurn, Problem> {
+        let prompt = match after {
+            None => prompt,
+            Some(after) => match self.prompt_after(handle, after, prompt).await? {
+                Some(turn) => return Ok(turn),
+                // The agent forgot what the session knows: it hears all of it again.
+                None => refold(self.app, body)?.prompt,
+            },
+        };
+        let mut turn = self.prompt(handle, None, prompt).await?;
+        match turn.start().await? {
+            Start::Started => Ok(turn),
+            Start::Never(failure) => Err(failure.into()),
+        }
+    }
+
+    /// `None`: somebody else went on with it, or its agent has forgotten.
+    async fn prompt_after(
+        &self,
+        handle: &SessionHandle,
+        after: TurnId,
+        prompt: Prompt,
+    ) -> Result<Option<LiveTurn>, Problem> {
+        let mut turn = match self.prompt(handle, Some(after), prompt).await {
+            Ok(turn) => turn,
+            Err(Error::MovedOn | Error::Closed | Error::UnknownSession(_)) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        match turn.start().await? {
+            Start::Started => Ok(Some(turn)),
+            Start::Never(failure) => {
+                tracing::debug!(session = %handle.id(), %failure, "a session could not go on; a new one takes over");
+                Ok(None)
+            }
+        }
+    }
+
+    async fn start_new(&self, owner: &Owner, prompt: Prompt) -> Result<Result<LiveTurn, Failure>, Problem> {
+        let new = NewSession {
+            principal: owner.principal.clone(),
+            agent: owner.agent.clone(),
+            workspace: None,
+            model: owner.model.clone(),
+            mode: None,
+            tool_servers: Vec::new(),
+            slash: SlashCommands::AsText,
+        };
+        let handle = self.app.sessions.create(new).await?;
+        let mut turn = self.prompt(&handle, None, prompt).await?;
+        Ok(match turn.start().await? {
+            Start::Started => Ok(turn),
+            Start::Never(failure) => Err(failure),
+        })
+    }
+
+    /// Attaches and prompts in one go: the session sees both at once.
+    ///
+    /// Nothing here waits for the disk. The client keeps its own history and is promised nothing about ours; what it
+    /// sees of the answer has been written before.
+    async fn prompt(&self, handle: &SessionHandle, after: Option<TurnId>, prompt: Prompt) -> Result<LiveTurn, Error> {
+        let prompting = async {
+            match after {
+                Some(after) => handle.prompt_after(after, prompt, self.by).await,
+                None => handle.prompt(prompt, self.by).await,
+            }
+        };
+        let (attachment, accepted) = tokio::join!(biased; handle.attach(From::Now, Pace::HoldAgent), prompting);
+        let accepted = accepted?;
+        let (store, tasks) = (Arc::clone(self.app.sessions.store()), self.app.tasks.clone());
+        match attachment {
+            Ok(attachment) => Ok(LiveTurn::new(handle.clone(), accepted.turn, attachment, store, tasks)),
+            Err(error) => {
+                handle.abandon(accepted.turn).await?;
+                Err(error)
+            }
+        }
+    }
+}
+
+/// Reads the whole conversation once more, for an agent that has not heard it.
+fn refold(app: &OpenAi, body: &Bytes) -> Result<gembridge_core::session::conversation::Folded, Problem> {
+    let request = decode::parse(body)?;
+    Ok(fold(&decode::conversation(&request)?, app.config.fold_budget))
+}
+
+/// Whether another model would have been taken.
+fn is_about_the_model(failure: &Failure) -> bool {
+    matches!(failure.kind, FailureKind::Unsupported | FailureKind::Refused { .. })
+}
+
+impl OpenAi {
+    /// The agent does not have the model after all.
+    fn refused_model(&self, owner: &Owner, failure: &Failure) -> Result<(), Problem> {
+        let model = owner.model.as_deref().unwrap_or_default();
+        if let Some(model) = &owner.model {
+            self.catalog.refuse(&owner.agent, model);
+        }
+        if self.catalog.is_strict() {
+            let message = format!("agent `{}` does not have the model `{model}`: {failure}", owner.agent);
+            return Err(Problem { kind: Kind::NotFound, message, param: Some("model".into()) });
+        }
+        tracing::warn!(agent = %owner.agent, model, %failure, "the agent refused the model; its default answers");
+        Ok(())
+    }
+}

@@ -1,0 +1,134 @@
+//! An answer in chunks, as events of a stream. The hot path: the text is spliced between two halves of a chunk that
+//! was serialised once.
+
+use bytes::{BufMut as _, Bytes, BytesMut};
+
+use super::{Head, Pieces};
+use crate::openai::wire;
+
+/// Writes the chunks of all answers of a request.
+pub(in crate::openai) struct Chunks {
+    head: Head,
+    usage: bool,
+    templates: Vec<Templates>,
+    out: BytesMut,
+}
+
+/// The chunks of one answer that carry text.
+struct Templates {
+    text: Template,
+    thought: Template,
+}
+
+/// An event with a hole for the body of a JSON string.
+struct Template {
+    before: Box<[u8]>,
+    after: Box<[u8]>,
+}
+
+/// Stands where the text will be; no name or id holds it.
+const HOLE: &str = "\u{1}";
+const HOLE_ESCAPED: &str = "\\u0001";
+
+impl Chunks {
+    /// The first chunk of each answer names the speaker, before anything is said.
+    pub(in crate::openai) fn new(head: Head, choices: usize, usage: bool) -> Self {
+        let mut chunks = Self { head, usage, templates: Vec::new(), out: BytesMut::new() };
+        for index in 0..choices {
+            let text = wire::Delta { content: Some(HOLE), ..wire::Delta::default() };
+            let thought = wire::Delta { reasoning_content: Some(HOLE), ..wire::Delta::default() };
+            let templates = Templates { text: chunks.template(index, text), thought: chunks.template(index, thought) };
+            chunks.templates.push(templates);
+            let first = wire::Delta { role: Some("assistant"), content: Some(""), ..wire::Delta::default() };
+            let first = chunks.chunk(index, first, None);
+            chunks.out.put_slice(&first);
+        }
+        chunks
+    }
+
+    /// Where the text of this answer goes.
+    pub(in crate::openai) fn of(&mut self, index: usize) -> ChunkPieces<'_> {
+        ChunkPieces { templates: &self.templates[index], out: &mut self.out }
+    }
+
+    pub(in crate::openai) fn finish(&mut self, index: usize, reason: wire::FinishReason) {
+        let last = self.chunk(index, wire::Delta::default(), Some(reason));
+        self.out.put_slice(&last);
+    }
+
+    /// The end of the stream.
+    pub(in crate::openai) fn end(&mut self, usage: Option<wire::Usage>) {
+        if self.usage {
+            let last = event(&self.wire(Vec::new(), wire::ChunkUsage::Sum(usage)));
+            self.out.put_slice(&last);
+        }
+        self.out.put_slice(b"data: [DONE]\n\n");
+    }
+
+    pub(in crate::openai) fn out(&mut self) -> &mut BytesMut {
+        &mut self.out
+    }
+
+    /// What was written since the last time.
+    pub(in crate::openai) fn take(&mut self) -> Option<Bytes> {
+        (!self.out.is_empty()).then(|| self.out.split().freeze())
+    }
+
+    fn chunk(&self, index: usize, delta: wire::Delta<'_>, finish_reason: Option<wire::FinishReason>) -> Vec<u8> {
+        let choice = wire::ChunkChoice { index, delta, logprobs: None, finish_reason };
+        let usage = if self.usage { wire::ChunkUsage::NotYet } else { wire::ChunkUsage::Unasked };
+        event(&self.wire(vec![choice], usage))
+    }
+
+    fn template(&self, index: usize, delta: wire::Delta<'_>) -> Template {
+        let chunk = self.chunk(index, delta, None);
+        let hole = chunk.windows(HOLE_ESCAPED.len()).rposition(|window| window == HOLE_ESCAPED.as_bytes());
+        let hole = hole.unwrap_or(chunk.len());
+        let after = chunk.get(hole + HOLE_ESCAPED.len()..).unwrap_or_default();
+        Template { before: chunk[..hole].into(), after: after.into() }
+    }
+
+    fn wire<'a>(&'a self, choices: Vec<wire::ChunkChoice<'a>>, usage: wire::ChunkUsage) -> wire::CompletionChunk<'a> {
+        wire::CompletionChunk {
+            id: &self.head.id,
+            object: "chat.completion.chunk",
+            created: self.head.created,
+            model: &self.head.model,
+            system_fingerprint: &self.head.system_fingerprint,
+            choices,
+            usage,
+        }
+    }
+}
+
+/// JSON of a serialiser has no line ends.
+fn event(chunk: &wire::CompletionChunk<'_>) -> Vec<u8> {
+    let mut event = b"data: ".to_vec();
+    serde_json::to_writer(&mut event, chunk).expect("a chunk holds strings and numbers only");
+    event.extend_from_slice(b"\n\n");
+    event
+}
+
+pub(in crate::openai) struct ChunkPieces<'a> {
+    templates: &'a Templates,
+    out: &'a mut BytesMut,
+}
+
+impl Pieces for ChunkPieces<'_> {
+    fn text(&mut self, escaped: &[u8]) {
+        self.templates.text.fill(escaped, self.out);
+    }
+
+    fn thought(&mut self, escaped: &[u8]) {
+        self.templates.thought.fill(escaped, self.out);
+    }
+}
+
+impl Template {
+    fn fill(&self, escaped: &[u8], out: &mut BytesMut) {
+        out.reserve(self.before.len() + escaped.len() + self.after.len());
+        out.put_slice(&self.before);
+        out.put_slice(escaped);
+        out.put_slice(&self.after);
+    }
+}

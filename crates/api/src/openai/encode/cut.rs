@@ -1,0 +1,168 @@
+//! Where an answer ends by the client's wish: before a text that it named, or after about so many tokens.
+//!
+//! Agents have no tokenizer for us. A character of ASCII counts as a quarter of a token, any other as one: near the
+//! truth for prose in most languages, and the same for everybody.
+
+use crate::openai::decode::{Counts, TokenLimit};
+use crate::openai::wire::FinishReason;
+
+/// Counts in quarters of a token.
+#[derive(Debug)]
+pub(super) struct Cut {
+    stop: Vec<String>,
+    /// The end of the text so far, as far as it may be the beginning of a stop.
+    held: String,
+    room: Option<Room>,
+}
+
+#[derive(Debug)]
+struct Room {
+    quarters: u64,
+    counts: Counts,
+}
+
+/// What may go out, and whether it is the end.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Passed {
+    pub text: String,
+    pub end: Option<FinishReason>,
+}
+
+impl Cut {
+    /// Nothing to look for: `None`.
+    pub(super) fn new(stop: Vec<String>, limit: Option<TokenLimit>) -> Option<Self> {
+        if stop.is_empty() && limit.is_none() {
+            return None;
+        }
+        let room = limit.map(|limit| Room { quarters: limit.tokens.saturating_mul(4), counts: limit.counts });
+        Some(Self { stop, held: String::new(), room })
+    }
+
+    pub(super) fn text(&mut self, text: &str) -> Passed {
+        let (mut text, mut end) = self.before_stop(text);
+        if let Some(room) = &mut self.room
+            && !room.take(&mut text)
+        {
+            end = Some(FinishReason::Length);
+        }
+        Passed { text, end }
+    }
+
+    pub(super) fn thought(&mut self, text: &str) -> Passed {
+        let mut text = text.to_owned();
+        let whole = match &mut self.room {
+            Some(room) if room.counts == Counts::TextAndThoughts => room.take(&mut text),
+            Some(_) | None => true,
+        };
+        Passed { text, end: (!whole).then_some(FinishReason::Length) }
+    }
+
+    /// What was held back, when the answer ended by itself.
+    pub(super) fn rest(&mut self) -> Passed {
+        let mut text = std::mem::take(&mut self.held);
+        let whole = self.room.as_mut().is_none_or(|room| room.take(&mut text));
+        Passed { text, end: (!whole).then_some(FinishReason::Length) }
+    }
+
+    /// The text up to the first stop in it; what may begin one waits.
+    fn before_stop(&mut self, text: &str) -> (String, Option<FinishReason>) {
+        if self.stop.is_empty() {
+            return (text.to_owned(), None);
+        }
+        let mut all = std::mem::take(&mut self.held);
+        all.push_str(text);
+        if let Some(at) = self.stop.iter().filter_map(|stop| all.find(stop.as_str())).min() {
+            all.truncate(at);
+            return (all, Some(FinishReason::Stop));
+        }
+        let held = self.stop.iter().map(|stop| overlap(&all, stop)).max().unwrap_or(0);
+        self.held = all.split_off(all.len() - held);
+        (all, None)
+    }
+}
+
+/// How much of the end of `text` is the beginning of `stop`, in bytes.
+fn overlap(text: &str, stop: &str) -> usize {
+    let longest = text.len().min(stop.len() - 1);
+    let fits = |length: &usize| text.as_bytes()[text.len() - length..] == stop.as_bytes()[..*length];
+    (1..=longest).rev().find(fits).unwrap_or(0)
+}
+
+impl Room {
+    /// Takes what fits; the rest is cut off. Whether all fitted.
+    fn take(&mut self, text: &mut String) -> bool {
+        for (at, character) in text.char_indices() {
+            let cost = if character.is_ascii() { 1 } else { 4 };
+            let Some(rest) = self.quarters.checked_sub(cost) else {
+                text.truncate(at);
+                return false;
+            };
+            self.quarters = rest;
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn run(cut: &mut Cut, pieces: &[String]) -> (String, Option<FinishReason>) {
+        let mut out = String::new();
+        for piece in pieces {
+            let passed = cut.text(piece);
+            out.push_str(&passed.text);
+            if passed.end.is_some() {
+                return (out, passed.end);
+            }
+        }
+        let rest = cut.rest();
+        (out + &rest.text, rest.end)
+    }
+
+    proptest! {
+        #[test]
+        fn a_stop_is_found_however_the_text_is_cut(
+            pieces in prop::collection::vec("[abé]{0,4}", 0..12),
+            stop in prop::collection::vec("[abé]{1,4}", 1..4),
+        ) {
+            let whole = pieces.concat();
+            let first = stop.iter().filter_map(|stop| whole.find(stop.as_str())).min();
+            let mut cut = Cut::new(stop, None).unwrap();
+            let (out, end) = run(&mut cut, &pieces);
+            prop_assert_eq!(&out, &whole[..first.unwrap_or(whole.len())]);
+            prop_assert_eq!(end.is_some(), first.is_some());
+        }
+
+        #[test]
+        fn a_limit_cuts_at_a_character_however_the_text_is_cut(
+            pieces in prop::collection::vec("[a日]{0,6}", 0..12),
+            tokens in 1u64..8,
+        ) {
+            let whole = pieces.concat();
+            let mut quarters = tokens * 4;
+            let fits = |character: &char| {
+                let cost = if character.is_ascii() { 1 } else { 4 };
+                let fits = quarters >= cost;
+                quarters = if fits { quarters - cost } else { 0 };
+                fits
+            };
+            let expected: String = whole.chars().take_while(fits).collect();
+            let mut cut = Cut::new(Vec::new(), Some(TokenLimit { tokens, counts: Counts::Text })).unwrap();
+            let (out, end) = run(&mut cut, &pieces);
+            prop_assert_eq!(end == Some(FinishReason::Length), out.len() < whole.len());
+            prop_assert_eq!(out, expected);
+        }
+    }
+
+    #[test]
+    fn thoughts_count_only_where_the_client_counts_them() {
+        let limit = |counts| Some(TokenLimit { tokens: 1, counts });
+        let mut text_only = Cut::new(Vec::new(), limit(Counts::Text)).unwrap();
+        assert_eq!(text_only.thought("long thought"), Passed { text: "long thought".into(), end: None });
+        let mut both = Cut::new(Vec::new(), limit(Counts::TextAndThoughts)).unwrap();
+        assert_eq!(both.thought("abcdef"), Passed { text: "abcd".into(), end: Some(FinishReason::Length) });
+    }
+}

@@ -1,0 +1,215 @@
+//! One turn that a client waits for: what it has brought, what it brings, and who ends it when the client goes.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use gembridge_core::BoxFuture;
+use gembridge_core::error::Error;
+use gembridge_core::log::{Attachment, Batch, From, LogEntry, Older, Pace};
+use gembridge_core::model::{Event, Failure, Outcome, Seq, SessionId, TurnId};
+use gembridge_core::session::SessionHandle;
+use gembridge_core::store::Store;
+use tokio_util::task::TaskTracker;
+
+/// A turn that was accepted. Dropped before it ended, it is abandoned.
+pub(super) struct LiveTurn {
+    handle: SessionHandle,
+    turn: TurnId,
+    follow: Follow,
+    /// Where the work of leaving goes.
+    tasks: TaskTracker,
+    over: bool,
+}
+
+/// Whether the agent got the prompt.
+pub(super) enum Start {
+    Started,
+    /// It ended before; nothing was said.
+    Never(Failure),
+}
+
+impl LiveTurn {
+    pub(super) fn new(
+        handle: SessionHandle,
+        turn: TurnId,
+        attachment: Attachment,
+        store: Arc<dyn Store>,
+        tasks: TaskTracker,
+    ) -> Self {
+        let follow = Follow::new(handle.clone(), attachment, store);
+        Self { handle, turn, follow, tasks, over: false }
+    }
+
+    pub(super) fn session(&self) -> SessionId {
+        self.handle.id()
+    }
+
+    pub(super) fn id(&self) -> TurnId {
+        self.turn
+    }
+
+    /// Waits until the agent has the prompt. What was read meanwhile is read again later.
+    pub(super) async fn start(&mut self) -> Result<Start, Error> {
+        let mut read = Vec::new();
+        let start = loop {
+            let batch = std::future::poll_fn(|cx| self.follow.poll_batch(cx)).await?;
+            let decisive =
+                batch.iter().filter(|entry| entry.turn == Some(self.turn)).find_map(|entry| match &entry.event {
+                    Event::Prompted { .. } => None,
+                    Event::Ended(Outcome::Interrupted(failure)) => Some(Start::Never(failure.clone())),
+                    _ => Some(Start::Started),
+                });
+            read.push(batch);
+            if let Some(start) = decisive {
+                break start;
+            }
+        };
+        if matches!(start, Start::Never(_)) {
+            self.over = true;
+        }
+        self.follow.put_back(read);
+        Ok(start)
+    }
+
+    /// The next entries of the session. Those of other turns are among them.
+    pub(super) fn poll_batch(&mut self, cx: &mut Context<'_>) -> Poll<Result<Batch, Error>> {
+        self.follow.poll_batch(cx)
+    }
+
+    /// The turn has ended: nobody needs to be told.
+    pub(super) fn ended(&mut self) {
+        self.over = true;
+    }
+
+    /// Ends the turn, whoever else watches it: the client has what it wanted.
+    pub(super) fn cut(&mut self) {
+        self.over = true;
+        let (handle, turn) = (self.handle.clone(), self.turn);
+        self.tasks.spawn(async move { report(handle.cancel_turn(turn).await, &handle) });
+    }
+}
+
+impl Drop for LiveTurn {
+    fn drop(&mut self) {
+        if self.over {
+            return;
+        }
+        // Its own eyes must be closed before the session counts who else watches.
+        self.follow.close();
+        let (handle, turn) = (self.handle.clone(), self.turn);
+        self.tasks.spawn(async move { report(handle.abandon(turn).await, &handle) });
+    }
+}
+
+fn report(told: Result<(), Error>, handle: &SessionHandle) {
+    match told {
+        Ok(()) | Err(Error::Closed) => {}
+        Err(error) => tracing::warn!(session = %handle.id(), %error, "a turn that nobody wants could not be ended"),
+    }
+}
+
+/// Reads a session in order, and comes back where it left off when it lost its place.
+struct Follow {
+    handle: SessionHandle,
+    store: Arc<dyn Store>,
+    ready: VecDeque<Batch>,
+    source: Source,
+    seen: Seq,
+    /// How often it may still come back.
+    returns: u32,
+}
+
+enum Source {
+    Live(tokio::sync::mpsc::Receiver<Batch>),
+    Returning(BoxFuture<'static, Result<Attachment, Error>>),
+    Reading { older: Older, pages: BoxFuture<'static, Result<Vec<LogEntry>, Error>>, rest: Box<Attachment> },
+    Closed,
+}
+
+/// A reader that loses its place again and again will not make it.
+const MOST_RETURNS: u32 = 1_000;
+/// Entries read from the store at once.
+const PAGE: usize = 512;
+
+impl Follow {
+    fn new(handle: SessionHandle, attachment: Attachment, store: Arc<dyn Store>) -> Self {
+        let ready = attachment.snapshot.into();
+        let source = Source::Live(attachment.follow);
+        Self { handle, store, ready, source, seen: Seq::START, returns: MOST_RETURNS }
+    }
+
+    fn close(&mut self) {
+        self.source = Source::Closed;
+    }
+
+    fn put_back(&mut self, batches: Vec<Batch>) {
+        for batch in batches.into_iter().rev() {
+            self.ready.push_front(batch);
+        }
+    }
+
+    fn poll_batch(&mut self, cx: &mut Context<'_>) -> Poll<Result<Batch, Error>> {
+        loop {
+            if let Some(batch) = self.ready.pop_front() {
+                self.seen = batch.last().map_or(self.seen, |entry| self.seen.max(entry.seq));
+                return Poll::Ready(Ok(batch));
+            }
+            match &mut self.source {
+                Source::Live(receiver) => match ready!(receiver.poll_recv(cx)) {
+                    Some(batch) => self.ready.push_back(batch),
+                    None => self.source = self.come_back()?,
+                },
+                Source::Returning(attaching) => {
+                    let attachment = ready!(attaching.as_mut().poll(cx))?;
+                    self.take_up(attachment);
+                }
+                Source::Reading { pages, .. } => {
+                    let entries = ready!(pages.as_mut().poll(cx))?;
+                    self.turn_page(entries);
+                }
+                Source::Closed => return Poll::Ready(Err(Error::Closed)),
+            }
+        }
+    }
+
+    fn come_back(&mut self) -> Result<Source, Error> {
+        self.returns = self.returns.checked_sub(1).ok_or(Error::Closed)?;
+        let (handle, seen) = (self.handle.clone(), self.seen);
+        Ok(Source::Returning(Box::pin(async move { handle.attach(From::After(seen), Pace::HoldAgent).await })))
+    }
+
+    fn take_up(&mut self, attachment: Attachment) {
+        if let Some(older) = attachment.older {
+            let pages = self.page(older);
+            self.source = Source::Reading { older, pages, rest: Box::new(attachment) };
+        } else {
+            self.ready.extend(attachment.snapshot);
+            self.source = Source::Live(attachment.follow);
+        }
+    }
+
+    fn page(&self, older: Older) -> BoxFuture<'static, Result<Vec<LogEntry>, Error>> {
+        let (store, id) = (Arc::clone(&self.store), self.handle.id());
+        Box::pin(async move { Ok(store.read(id, older.after, older.until, PAGE).await?) })
+    }
+
+    fn turn_page(&mut self, entries: Vec<LogEntry>) {
+        let Source::Reading { older, rest, .. } = std::mem::replace(&mut self.source, Source::Closed) else { return };
+        match entries.last().map(|entry| entry.seq) {
+            Some(last) if last < older.until => {
+                let older = Older { after: last, until: older.until };
+                let pages = self.page(older);
+                self.source = Source::Reading { older, pages, rest };
+            }
+            Some(_) | None => {
+                let attachment = *rest;
+                self.ready.extend(attachment.snapshot);
+                self.source = Source::Live(attachment.follow);
+            }
+        }
+        if !entries.is_empty() {
+            self.ready.push_front(entries.into());
+        }
+    }
+}

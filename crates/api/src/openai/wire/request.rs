@@ -1,0 +1,79 @@
+//! The body of `POST /v1/chat/completions`.
+
+use super::object::AnyObject;
+use super::object::object;
+use super::{Bounded, Message, OneOrMany, Skipped, Str, WordOrObject};
+
+object! {
+    /// A request for an answer. Fields that are accepted without effect, and unknown ones, come back by name in the
+    /// response header `x-gembridge-ignored`.
+    pub struct ChatRequest<'a> {
+        /// An agent, `agent/model`, a model's own id, or a mapped name; `GET /v1/models` lists them.
+        "model" => model: Str<'a> as [String],
+        "messages" => messages: Bounded<Message<'a>, 10_000> as [Vec<Message<'static>>],
+        "stream" => stream: bool as [bool],
+        "stream_options" => stream_options: StreamOptions<'a> as [StreamOptions<'static>],
+        /// How many answers, at most 8; each from a session of its own.
+        "n" => n: u64 as [u64],
+        /// Up to 4 texts that end the answer before they appear.
+        "stop" => stop: OneOrMany<'a, Str<'a>, 4> as [Vec<String>],
+        /// Ends the answer after about so many tokens: a character of ASCII counts as a quarter, any other as one.
+        "max_tokens" => max_tokens: u64 as [u64],
+        /// The same, thoughts included.
+        "max_completion_tokens" => max_completion_tokens: u64 as [u64],
+        /// Not part of this version.
+        "tools" => tools: Bounded<Skipped, 256> as [Vec<AnyObject>],
+        /// Not part of this version.
+        "functions" => functions: Bounded<Skipped, 256> as [Vec<AnyObject>],
+        /// `none` or `auto`.
+        "tool_choice" => tool_choice: WordOrObject<'a> as [String],
+        /// `none` or `auto`.
+        "function_call" => function_call: WordOrObject<'a> as [String],
+        /// `text` only in this version.
+        "response_format" => response_format: ResponseFormat<'a> as [ResponseFormat<'static>],
+        /// Refused: agents do not report them.
+        "logprobs" => logprobs: Skipped as [bool],
+        /// Refused: agents do not report them.
+        "top_logprobs" => top_logprobs: Skipped as [u64],
+        /// `text` only.
+        "modalities" => modalities: Bounded<Str<'a>, 8> as [Vec<String>],
+        "user" => user: Skipped as [String],
+        "metadata" => metadata: Skipped as [AnyObject],
+        "store" => store: Skipped as [bool],
+        "prompt_cache_key" => prompt_cache_key: Skipped as [String],
+        "safety_identifier" => safety_identifier: Skipped as [String],
+        "service_tier" => service_tier: Skipped as [String],
+        /// Accepted and ignored.
+        "temperature" => temperature: Skipped as [f64],
+        /// Accepted and ignored.
+        "top_p" => top_p: Skipped as [f64],
+        /// Accepted and ignored.
+        "seed" => seed: Skipped as [i64],
+        /// Accepted and ignored.
+        "presence_penalty" => presence_penalty: Skipped as [f64],
+        /// Accepted and ignored.
+        "frequency_penalty" => frequency_penalty: Skipped as [f64],
+        /// Accepted and ignored.
+        "logit_bias" => logit_bias: Skipped as [AnyObject],
+        /// Accepted and ignored.
+        "reasoning_effort" => reasoning_effort: Skipped as [String],
+        /// Accepted and ignored.
+        "verbosity" => verbosity: Skipped as [String],
+        /// Accepted and ignored.
+        "parallel_tool_calls" => parallel_tool_calls: Skipped as [bool],
+    }
+}
+
+object! {
+    pub struct StreamOptions<'a> {
+        "include_usage" => include_usage: bool as [bool],
+        "include_obfuscation" => include_obfuscation: Skipped as [bool],
+    }
+}
+
+object! {
+    pub struct ResponseFormat<'a> {
+        "type" => kind: Str<'a> as [String],
+        "json_schema" => json_schema: Skipped as [AnyObject],
+    }
+}
