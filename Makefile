@@ -4,9 +4,9 @@
 TOOLS := .cache/tools
 export PATH := $(CURDIR)/$(TOOLS)/bin:$(PATH)
 
-# Builds gembridge and starts a chat on whatever agent is there; the built-in demo agent otherwise.
+# Builds gembridge and serves whatever agent is there; the built-in demo agent otherwise. It prints the address and the key.
 run:
-	cargo run --release --quiet --package gembridge -- chat
+	cargo run --release --quiet --package gembridge -- serve
 
 # Installs what the tests need, then runs all of them.
 test:
