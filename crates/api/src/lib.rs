@@ -3,9 +3,12 @@
 //! Knows the core and nothing else of ours: no driver, no process, no product; and no front end knows another.
 
 pub mod admin;
+pub mod catalog;
+pub mod docs;
 pub mod guard;
 pub mod identity;
 pub mod keys;
+pub mod openai;
 pub mod problem;
 pub mod routes;
 pub mod server;

@@ -115,7 +115,9 @@ impl From<Error> for Problem {
             Error::Invalid(_) | Error::NotAsked => Self::new(Kind::Invalid, message),
             Error::UnknownSession(_) | Error::Store(StoreError::Unknown(_)) => Self::new(Kind::NotFound, message),
             Error::Busy { retry_after, .. } => Self::new(Kind::QueueFull { retry_after }, message),
-            Error::Closed | Error::MovedOn => Self::new(Kind::Unavailable { retry_after: Duration::from_secs(1) }, message),
+            Error::Closed | Error::MovedOn => {
+                Self::new(Kind::Unavailable { retry_after: Duration::from_secs(1) }, message)
+            }
             Error::Store(StoreError::Full) => Self::new(Kind::StoreFull, message),
             Error::Store(_) => Self::new(Kind::Internal, message),
         }

@@ -34,6 +34,8 @@ pub(super) struct Answers {
     failure: Option<Problem>,
     /// Places in the line of the agent, kept until the last answer is over.
     permit: Option<Permit>,
+    /// Something of an answer has come.
+    said: bool,
 }
 
 /// Where the pieces go.
@@ -83,7 +85,7 @@ impl Answers {
         permit: Permit,
     ) -> Self {
         let tally = Tally::default();
-        Self { app, request, notes, lanes, out, tally, failure: None, permit: Some(permit) }
+        Self { app, request, notes, lanes, out, tally, failure: None, permit: Some(permit), said: false }
     }
 
     /// Waits until an agent has done something, or everything is over.
@@ -95,7 +97,15 @@ impl Answers {
             Poll::Ready(())
         })
         .await;
-        self.failure.take().map_or(Ok(()), Err)
+        match self.failure.take() {
+            // What came before it belongs to the client; the failure ends the stream.
+            Some(problem) if self.said => {
+                self.failure = Some(problem);
+                Ok(())
+            }
+            Some(problem) => Err(problem),
+            None => Ok(()),
+        }
     }
 
     /// Waits until everything is over.
@@ -198,6 +208,7 @@ impl Answers {
                 own.into_iter().find_map(|event| reading.event(event, whole))
             }
         };
+        self.said |= reading.said();
         if !was_heard
             && reading.heard()
             && let Some(notes) = &self.notes

@@ -21,6 +21,7 @@ pub(in crate::openai) struct Reading {
     fingerprint: Option<Fingerprint>,
     usage: Usage,
     heard: bool,
+    said: bool,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -57,12 +58,18 @@ impl Reading {
             fingerprint,
             usage: Usage::default(),
             heard: false,
+            said: false,
         }
     }
 
     /// Whether the agent has done anything yet.
     pub(in crate::openai) fn heard(&self) -> bool {
         self.heard
+    }
+
+    /// Whether anything has come out yet.
+    pub(in crate::openai) fn said(&self) -> bool {
+        self.said
     }
 
     pub(in crate::openai) fn usage(&self) -> &Usage {
@@ -79,6 +86,7 @@ impl Reading {
     /// Reads one event of the turn; `Some` is the end.
     pub(in crate::openai) fn event(&mut self, event: &Event, out: &mut impl Pieces) -> Option<Ending> {
         self.heard |= !matches!(event, Event::Prompted { .. } | Event::Started);
+        self.said |= matches!(event, Event::Text(_) | Event::Thought(_) | Event::Content(_));
         match event {
             Event::Text(text) => self.on_text(text, out),
             Event::Thought(text) => self.on_thought(text, out),

@@ -1,0 +1,304 @@
+//! Which session a history finds.
+
+use gembridge_core::model::{Failure, FailureKind, Stop};
+use serde_json::json;
+
+use crate::support::agents::Troupe;
+use crate::support::stage::{Dialogue, Setting, Stage, chat, chat_with};
+use crate::support::{done, stopped, text};
+
+/// Answers every prompt with its last line in capitals.
+fn shouting() -> std::sync::Arc<Troupe> {
+    Troupe::new(|scene| {
+        let answer = scene.prompt.lines().last().unwrap_or_default().to_uppercase();
+        vec![vec![text(&answer[..answer.len() / 2])], vec![text(&answer[answer.len() / 2..]), done()]]
+    })
+}
+
+#[tokio::test]
+async fn twenty_turns_are_one_session_of_the_agent() {
+    let troupe = shouting();
+    let stage = Stage::new(&troupe).await;
+    let mut dialogue = Dialogue(vec![json!({"role": "system", "content": "be loud"})]);
+    let mut sessions = Vec::new();
+    for turn in 0..20 {
+        let mut request = dialogue.user(&format!("say {turn}"));
+        request["stream"] = json!(turn % 2 == 0);
+        let answer = stage.stream(&request).await.whole().await;
+        let said = if turn % 2 == 0 { answer.streamed(0) } else { answer.text() };
+        assert_eq!(said, format!("SAY {turn}"));
+        sessions.push(answer.header("x-session-id").unwrap().to_owned());
+        dialogue.assistant(&said);
+    }
+    assert_eq!(troupe.opened(), 1);
+    assert!(sessions.iter().all(|session| *session == sessions[0]));
+    let prompts = troupe.prompts(0);
+    assert_eq!(prompts[0], "[System]\nbe loud\n\n[User]\nsay 0");
+    assert_eq!(prompts[19], "say 19");
+}
+
+#[tokio::test]
+async fn a_first_message_goes_out_as_it_is() {
+    let troupe = shouting();
+    let stage = Stage::new(&troupe).await;
+    stage.ask(&chat(&[("user", "[User] just this")])).await.text();
+    assert_eq!(troupe.prompts(0), ["[User] just this"]);
+}
+
+#[tokio::test]
+async fn an_edited_history_gets_a_session_that_knows_the_edit() {
+    let troupe = shouting();
+    let stage = Stage::new(&troupe).await;
+    stage.ask(&chat(&[("user", "one")])).await.text();
+    let edited = [("user", "uno"), ("assistant", "ONE"), ("user", "two")];
+    assert_eq!(stage.ask(&chat(&edited)).await.text(), "TWO");
+    assert_eq!(troupe.opened(), 2);
+    assert_eq!(troupe.prompts(1), ["[User]\nuno\n\n[Assistant]\nONE\n\n[User]\ntwo"]);
+    // The first is still there for who did not edit.
+    let unedited = [("user", "one"), ("assistant", "ONE"), ("user", "two")];
+    assert_eq!(stage.ask(&chat(&unedited)).await.text(), "TWO");
+    assert_eq!(troupe.opened(), 2);
+}
+
+#[tokio::test]
+async fn space_and_line_ends_around_an_answer_are_no_edit() {
+    let troupe = Troupe::new(|_| vec![vec![text("\n a\r\nb \n"), done()]]);
+    let stage = Stage::new(&troupe).await;
+    stage.ask(&chat(&[("user", "one")])).await.text();
+    let request = json!({"model": "played", "messages": [
+        {"role": "user", "content": [{"type": "text", "text": "one"}]},
+        {"role": "assistant", "content": "a\nb", "refusal": null, "tool_calls": null},
+        {"role": "user", "content": "two"},
+    ]});
+    stage.ask(&request).await.text();
+    assert_eq!(troupe.opened(), 1);
+    assert_eq!(troupe.prompts(0), ["one", "two"]);
+}
+
+#[tokio::test]
+async fn two_clients_with_one_history_do_not_share_a_session_once_they_part() {
+    let troupe = shouting();
+    let stage = Stage::new(&troupe).await;
+    stage.ask(&chat(&[("user", "one")])).await.text();
+    let history = [("user", "one"), ("assistant", "ONE")];
+    let with = |last: &'static str| chat(&[history[0], history[1], ("user", last)]);
+    assert_eq!(stage.ask(&with("left")).await.text(), "LEFT");
+    assert_eq!(stage.ask(&with("right")).await.text(), "RIGHT");
+    assert_eq!(troupe.opened(), 2);
+    assert_eq!(troupe.prompts(0), ["one", "left"]);
+    assert_eq!(troupe.prompts(1), ["[User]\none\n\n[Assistant]\nONE\n\n[User]\nright"]);
+    // Both go on, each in its own.
+    for (middle, answer) in [("left", "LEFT"), ("right", "RIGHT")] {
+        let request = chat(&[history[0], history[1], ("user", middle), ("assistant", answer), ("user", "on")]);
+        assert_eq!(stage.ask(&request).await.text(), "ON");
+    }
+    assert_eq!(troupe.opened(), 2);
+}
+
+#[tokio::test]
+async fn two_clients_at_once_do_not_meet_in_one_session() {
+    let troupe = Troupe::new(|scene| if scene.prompt == "one" { vec![vec![text("ONE"), done()]] } else { vec![] });
+    let stage = Stage::new(&troupe).await;
+    stage.ask(&chat(&[("user", "one")])).await.text();
+    let request = chat(&[("user", "one"), ("assistant", "ONE"), ("user", "two")]);
+    let (first, second, ()) = tokio::join!(stage.ask(&request), stage.ask(&request), async {
+        troupe.until("both prompts", |troupe| troupe.prompts(0).len() == 2 && troupe.prompts(1).len() == 1).await;
+        troupe.does(0, [text("from the first"), done()]).await;
+        troupe.does(1, [text("from the second"), done()]).await;
+    });
+    let mut texts = [first.text(), second.text()];
+    texts.sort();
+    assert_eq!(texts, ["from the first", "from the second"]);
+}
+
+#[tokio::test]
+async fn the_same_request_again_gets_a_fresh_answer() {
+    let troupe = shouting();
+    let stage = Stage::new(&troupe).await;
+    stage.ask(&chat(&[("user", "one")])).await.text();
+    let request = chat(&[("user", "one"), ("assistant", "ONE"), ("user", "two")]);
+    assert_eq!(stage.ask(&request).await.text(), "TWO");
+    assert_eq!(stage.ask(&request).await.text(), "TWO");
+    assert_eq!(troupe.prompts(0), ["one", "two"], "the first session was not asked twice");
+    assert_eq!(troupe.prompts(1), ["[User]\none\n\n[Assistant]\nONE\n\n[User]\ntwo"]);
+}
+
+#[tokio::test]
+async fn a_session_whose_agent_died_is_replaced_by_one_that_hears_everything() {
+    let troupe = shouting();
+    let stage = Stage::new(&troupe).await;
+    stage.ask(&chat(&[("user", "one")])).await.text();
+    troupe.kill(0);
+    let request = chat(&[("user", "one"), ("assistant", "ONE"), ("user", "two")]);
+    assert_eq!(stage.ask(&request).await.text(), "TWO");
+    let told = (1..troupe.opened()).flat_map(|agent| troupe.prompts(agent)).collect::<Vec<_>>();
+    assert_eq!(told, ["[User]\none\n\n[Assistant]\nONE\n\n[User]\ntwo"]);
+}
+
+#[tokio::test]
+async fn a_session_that_its_agent_remembers_goes_on() {
+    let troupe = shouting();
+    troupe.resume();
+    let stage = Stage::new(&troupe).await;
+    let first = stage.ask(&chat(&[("user", "one")])).await;
+    troupe.kill(0);
+    let request = chat(&[("user", "one"), ("assistant", "ONE"), ("user", "two")]);
+    let second = stage.ask(&request).await;
+    assert_eq!(second.text(), "TWO");
+    assert_eq!(troupe.prompts(1), ["two"]);
+    assert_eq!(first.header("x-session-id"), second.header("x-session-id"));
+}
+
+#[tokio::test]
+async fn a_session_that_was_closed_is_replaced() {
+    let troupe = shouting();
+    let stage = Stage::new(&troupe).await;
+    stage.ask(&chat(&[("user", "one")])).await.text();
+    for handle in stage.sessions.live() {
+        handle.close().await.unwrap();
+    }
+    let request = chat(&[("user", "one"), ("assistant", "ONE"), ("user", "two")]);
+    assert_eq!(stage.ask(&request).await.text(), "TWO");
+    let last = troupe.opened() - 1;
+    assert_eq!(troupe.prompts(last), ["[User]\none\n\n[Assistant]\nONE\n\n[User]\ntwo"]);
+}
+
+#[tokio::test]
+async fn a_session_that_another_face_went_on_with_does_not_match() {
+    let troupe = shouting();
+    let stage = Stage::new(&troupe).await;
+    stage.ask(&chat(&[("user", "one")])).await.text();
+    let handle = stage.sessions.live().pop().unwrap();
+    let by = gembridge_core::model::ClientId(99);
+    handle.prompt(gembridge_core::model::Prompt::text("by hand"), by).await.unwrap();
+    let request = chat(&[("user", "one"), ("assistant", "ONE"), ("user", "two")]);
+    assert_eq!(stage.ask(&request).await.text(), "TWO");
+    assert_eq!(troupe.prompts(0), ["one", "by hand"]);
+    assert_eq!(troupe.prompts(1), ["[User]\none\n\n[Assistant]\nONE\n\n[User]\ntwo"]);
+}
+
+#[tokio::test]
+async fn a_turn_that_failed_leaves_no_session_behind_that_matches() {
+    let troupe = Troupe::new(|scene| match scene.prompt.as_str() {
+        "two" => vec![vec![
+            text("half an ans"),
+            gembridge_core::driver::Signal::Failed(Failure::new(FailureKind::Refused { code: 1 }, "no")),
+        ]],
+        _ => vec![vec![text("ONE"), done()]],
+    });
+    let stage = Stage::new(&troupe).await;
+    stage.ask(&chat(&[("user", "one")])).await.text();
+    let request = chat(&[("user", "one"), ("assistant", "ONE"), ("user", "two")]);
+    assert_eq!(stage.ask(&request).await.status, 502);
+    let again = stage.ask(&request).await;
+    assert_eq!(again.text(), "ONE");
+    assert_eq!(troupe.opened(), 2);
+}
+
+#[tokio::test]
+async fn a_full_context_ends_with_length_and_the_next_request_folds() {
+    let troupe = Troupe::new(|scene| match scene.prompt.as_str() {
+        "one" => vec![vec![text("ON"), stopped(Stop::MaxTokens)]],
+        "again" => vec![vec![gembridge_core::driver::Signal::Failed(Failure::new(
+            FailureKind::Refused { code: 400 },
+            "the input token count exceeds the maximum number of tokens allowed",
+        ))]],
+        _ => vec![vec![text("fine"), done()]],
+    });
+    let stage = Stage::new(&troupe).await;
+    let full = stage.ask(&chat(&[("user", "one")])).await;
+    assert_eq!((full.text(), full.finish()), ("ON".into(), "length".into()));
+    let request = chat(&[("user", "one"), ("assistant", "ON"), ("user", "two")]);
+    assert_eq!(stage.ask(&request).await.text(), "fine");
+    assert_eq!(troupe.prompts(1), ["[User]\none\n\n[Assistant]\nON\n\n[User]\ntwo"]);
+    assert_eq!(stage.ask(&chat(&[("user", "again")])).await.finish(), "length");
+}
+
+#[tokio::test]
+async fn nobody_meets_the_session_of_another_principal() {
+    let troupe = shouting();
+    let stage = Stage::new(&troupe).await;
+    let first = stage.ask_as("ann", &[], &chat(&[("user", "one")])).await;
+    let request = chat(&[("user", "one"), ("assistant", "ONE"), ("user", "two")]);
+    assert_eq!(stage.ask_as("bob", &[], &request).await.text(), "TWO");
+    assert_eq!(troupe.opened(), 2);
+    assert_eq!(troupe.spec(1).principal.as_str(), "bob");
+    let session = first.header("x-session-id").unwrap();
+    let pinned = stage.ask_as("bob", &[("x-session-id", session)], &request).await;
+    let unknown = stage.ask_as("bob", &[("x-session-id", "0198b3f0-0000-7000-8000-000000000000")], &request).await;
+    assert_eq!(pinned.error(), (404, "not_found_error".into(), String::new()));
+    assert_eq!(unknown.error(), pinned.error());
+    assert_eq!(stage.ask_as("ann", &[], &request).await.text(), "TWO");
+    assert_eq!(troupe.opened(), 2, "it is still ann's");
+}
+
+#[tokio::test]
+async fn a_session_that_is_named_goes_on_whatever_the_history() {
+    let troupe = shouting();
+    let stage = Stage::new(&troupe).await;
+    let first = stage.ask(&chat(&[("user", "one")])).await;
+    let session = first.header("x-session-id").unwrap();
+    let pin = [("x-session-id", session)];
+    assert_eq!(stage.ask_as("ann", &pin, &chat(&[("user", "two")])).await.text(), "TWO");
+    let matching = chat(&[("user", "one"), ("assistant", "ONE"), ("user", "three")]);
+    assert_eq!(stage.ask_as("ann", &pin, &matching).await.text(), "THREE");
+    assert_eq!(troupe.prompts(0), ["one", "two", "three"]);
+    // What the session holds is known to nobody now: without the name the history gets another one.
+    assert_eq!(stage.ask(&matching).await.text(), "THREE");
+    assert_eq!(troupe.opened(), 2);
+}
+
+#[tokio::test]
+async fn a_history_that_does_not_fit_loses_its_oldest_messages_and_says_so() {
+    let troupe = shouting();
+    let mut setting = Setting::default();
+    setting.config.fold_budget = 200;
+    let stage = Stage::with(&[("played", &troupe)], setting).await;
+    let long = "x".repeat(100);
+    let answer = stage
+        .ask(&chat(&[
+            ("system", "rules"),
+            ("user", &long),
+            ("assistant", &long),
+            ("user", "newer"),
+            ("assistant", "NEWER"),
+            ("user", "newest"),
+        ]))
+        .await;
+    assert_eq!(answer.text(), "NEWEST");
+    assert_eq!(answer.header("x-gembridge-left-out"), Some("2"));
+    assert_eq!(troupe.prompts(0), ["[System]\nrules\n\n[User]\nnewer\n\n[Assistant]\nNEWER\n\n[User]\nnewest"]);
+    // A message that is larger than the budget still goes out whole.
+    let huge = "y".repeat(1_000);
+    let answer = stage.ask(&chat(&[("system", "rules"), ("user", "a"), ("assistant", "b"), ("user", &huge)])).await;
+    assert_eq!(answer.header("x-gembridge-left-out"), Some("2"));
+    assert_eq!(troupe.prompts(1), [format!("[System]\nrules\n\n[User]\n{huge}")]);
+    // And a history that fits says nothing.
+    let answer = stage.ask(&chat(&[("user", "a"), ("assistant", "b"), ("user", "c")])).await;
+    assert_eq!(answer.header("x-gembridge-left-out"), None);
+}
+
+#[tokio::test]
+async fn one_of_several_answers_can_be_gone_on_with() {
+    let troupe = Troupe::new(|scene| vec![vec![text(&format!("from {}", scene.agent)), done()]]);
+    let stage = Stage::new(&troupe).await;
+    let first = stage.ask(&chat_with(&[("user", "one")], json!({"n": 2}))).await;
+    let chosen = first.json()["choices"][1]["message"]["content"].as_str().unwrap().to_owned();
+    let second = stage.ask(&chat(&[("user", "one"), ("assistant", &chosen), ("user", "two")])).await;
+    assert_eq!(second.text(), chosen);
+    assert_eq!(troupe.opened(), 2);
+}
+
+#[tokio::test]
+async fn what_is_new_and_not_the_users_keeps_its_speaker() {
+    let troupe = shouting();
+    let stage = Stage::new(&troupe).await;
+    stage.ask(&chat(&[("user", "one")])).await.text();
+    let request = chat(&[("user", "one"), ("assistant", "ONE"), ("system", "be brief"), ("user", "two")]);
+    stage.ask(&request).await.text();
+    assert_eq!(troupe.prompts(0), ["one", "[System]\nbe brief\n\n[User]\ntwo"]);
+    // Several messages of the user go as they are.
+    let request = chat(&[("user", "one"), ("assistant", "ONE"), ("user", "x"), ("user", "y")]);
+    stage.ask(&request).await.text();
+    assert_eq!(troupe.opened(), 2, "the history before `be brief` is gone");
+}

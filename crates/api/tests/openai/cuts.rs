@@ -1,0 +1,79 @@
+//! Answers that end where the client wants them to.
+
+use serde_json::{Value, json};
+
+use crate::support::agents::{Order, Troupe};
+use crate::support::stage::{Stage, chat, chat_with};
+use crate::support::{done, text, thought};
+
+fn counting() -> std::sync::Arc<Troupe> {
+    Troupe::new(|_| {
+        let mut batches: Vec<_> =
+            ["one tw", "o thr", "ee ST", "OP four"].iter().map(|piece| vec![text(piece)]).collect();
+        batches.push(vec![done()]);
+        batches
+    })
+}
+
+async fn both(stage: &Stage, fields: Value) -> [(String, String); 2] {
+    let mut request = chat_with(&[("user", "count")], fields);
+    let whole = stage.ask(&request).await;
+    request["stream"] = json!(true);
+    let stream = stage.stream(&request).await.whole().await;
+    let reason = stream.chunks().last().unwrap()["choices"][0]["finish_reason"].as_str().unwrap().to_owned();
+    [(whole.text(), whole.finish()), (stream.streamed(0), reason)]
+}
+
+#[tokio::test]
+async fn a_stop_that_spans_chunks_ends_the_answer_before_it() {
+    let stage = Stage::new(&counting()).await;
+    for answer in both(&stage, json!({"stop": "STOP"})).await {
+        assert_eq!(answer, ("one two three ".into(), "stop".into()));
+    }
+    for answer in both(&stage, json!({"stop": ["four", "three"]})).await {
+        assert_eq!(answer, ("one two ".into(), "stop".into()));
+    }
+    // What looked like the beginning of a stop and was none is not lost.
+    for answer in both(&stage, json!({"stop": ["fourteen"]})).await {
+        assert_eq!(answer, ("one two three STOP four".into(), "stop".into()));
+    }
+}
+
+#[tokio::test]
+async fn a_limit_of_tokens_ends_the_answer_with_length() {
+    let stage = Stage::new(&counting()).await;
+    for field in ["max_tokens", "max_completion_tokens"] {
+        for answer in both(&stage, json!({field: 2})).await {
+            assert_eq!(answer, ("one two ".into(), "length".into()));
+        }
+    }
+    for answer in both(&stage, json!({"max_tokens": 100})).await {
+        assert_eq!(answer, ("one two three STOP four".into(), "stop".into()));
+    }
+}
+
+#[tokio::test]
+async fn thoughts_count_into_the_limit_of_the_whole_completion() {
+    let troupe = Troupe::new(|_| vec![vec![thought("12345678"), text("abcdefgh"), done()]]);
+    let stage = Stage::new(&troupe).await;
+    assert_eq!(stage.ask(&chat_with(&[("user", "x")], json!({"max_tokens": 1}))).await.text(), "abcd");
+    let answer = stage.ask(&chat_with(&[("user", "x")], json!({"max_completion_tokens": 3}))).await;
+    assert_eq!(answer.text(), "abcd");
+}
+
+#[tokio::test]
+async fn a_cut_turn_is_cancelled_and_its_session_no_longer_matches() {
+    let troupe = Troupe::new(|scene| match scene.prompt.as_str() {
+        "count" => vec![vec![text("one STOP two")]],
+        _ => vec![vec![text("fine"), done()]],
+    });
+    let stage = Stage::new(&troupe).await;
+    let answer = stage.ask(&chat_with(&[("user", "count")], json!({"stop": "STOP"}))).await;
+    assert_eq!(answer.text(), "one ");
+    troupe.until_cancelled(0).await;
+    let next = stage.ask(&chat(&[("user", "count"), ("assistant", "one "), ("user", "on")])).await;
+    assert_eq!(next.text(), "fine");
+    assert_eq!(troupe.prompts(0), ["count"]);
+    assert_eq!(troupe.prompts(1), ["[User]\ncount\n\n[Assistant]\none \n\n[User]\non"]);
+    assert!(!troupe.orders(1).contains(&Order::Cancel));
+}

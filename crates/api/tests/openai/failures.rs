@@ -1,0 +1,109 @@
+//! What a client sees when something breaks.
+
+use std::time::Duration;
+
+use gembridge_core::driver::Signal;
+use gembridge_core::model::{Failure, FailureKind, Stop};
+use serde_json::{Value, json};
+
+use crate::support::agents::Troupe;
+use crate::support::stage::{Stage, chat, chat_with};
+use crate::support::{stopped, text};
+
+fn failing(kind: FailureKind) -> std::sync::Arc<Troupe> {
+    Troupe::new(move |_| {
+        let failure = Failure::new(kind, "what happened and the way out").with_stderr("secret prompt".into());
+        vec![vec![Signal::Failed(failure)]]
+    })
+}
+
+#[tokio::test]
+async fn a_failure_before_the_first_event_is_a_status() {
+    let minute = Duration::from_mins(1);
+    for (kind, status, code) in [
+        (FailureKind::Refused { code: 1 }, 502, "agent_error"),
+        (FailureKind::Crashed, 502, "agent_error"),
+        (FailureKind::RateLimited, 429, "provider_rate_limit"),
+        (FailureKind::TimedOut, 504, "timeout"),
+        (FailureKind::Unavailable { retry_after: minute }, 503, "unavailable"),
+        (FailureKind::Internal, 500, "internal_error"),
+    ] {
+        let stage = Stage::new(&failing(kind)).await;
+        for stream in [false, true] {
+            let request = chat_with(&[("user", "hi")], json!({"stream": stream}));
+            let answer = stage.stream(&request).await.whole().await;
+            assert_eq!(answer.status, status, "{kind:?}");
+            let error = &answer.json()["error"];
+            assert_eq!(error["code"], code, "{kind:?}");
+            assert_eq!(error["message"], "what happened and the way out");
+            assert!(error["request_id"].as_str().is_some_and(|id| !id.is_empty()));
+            assert!(!answer.body.contains("secret"), "standard error stays here");
+            if let FailureKind::Unavailable { .. } = kind {
+                assert_eq!(answer.header("retry-after"), Some("60"));
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_failure_to_open_the_agent_is_a_status() {
+    let troupe = Troupe::new(|_| vec![]);
+    troupe.refuse_next(Failure::new(FailureKind::NeedsLogin, "log in first"));
+    let stage = Stage::new(&troupe).await;
+    let answer = stage.stream(&chat_with(&[("user", "hi")], json!({"stream": true}))).await.whole().await;
+    assert_eq!(answer.status, 502);
+    assert_eq!(answer.json()["error"]["message"], "log in first");
+}
+
+#[tokio::test]
+async fn r1_a_failure_in_the_middle_is_an_event_after_what_came_before() {
+    let troupe = Troupe::new(|_| {
+        let lost = Signal::Lost(Failure::new(FailureKind::Crashed, "the agent ended with exit code 3"));
+        vec![vec![text("a")], vec![text("b")], vec![text("c")], vec![lost]]
+    });
+    let stage = Stage::new(&troupe).await;
+    let answer = stage.stream(&chat_with(&[("user", "hi")], json!({"stream": true}))).await.whole().await;
+    assert_eq!(answer.status, 200);
+    let events = answer.events();
+    let (last, chunks) = events.split_last().unwrap();
+    let texts: String = chunks
+        .iter()
+        .map(|chunk| serde_json::from_str::<Value>(chunk).unwrap())
+        .filter_map(|chunk| chunk["choices"][0]["delta"]["content"].as_str().map(str::to_owned))
+        .collect();
+    assert_eq!(texts, "abc");
+    let error: Value = serde_json::from_str(last).unwrap();
+    assert_eq!(error["error"]["code"], "agent_error");
+    assert_eq!(error["error"]["message"], "the agent ended with exit code 3");
+    assert!(!answer.body.contains("[DONE]"), "a broken stream does not end well");
+    // Without streaming the whole is a status.
+    assert_eq!(stage.ask(&chat(&[("user", "hi")])).await.status, 502);
+}
+
+#[tokio::test]
+async fn the_ways_in_which_an_agent_stops_have_their_reasons() {
+    for (stop, reason) in [
+        (Stop::EndTurn, "stop"),
+        (Stop::MaxTokens, "length"),
+        (Stop::MaxTurnRequests, "length"),
+        (Stop::Refusal, "content_filter"),
+        (Stop::Other("because".into()), "stop"),
+    ] {
+        let shown = stop.clone();
+        let troupe = Troupe::new(move |_| vec![vec![text("x"), stopped(stop.clone())]]);
+        let stage = Stage::new(&troupe).await;
+        assert_eq!(stage.ask(&chat(&[("user", "hi")])).await.finish(), reason, "{shown:?}");
+    }
+}
+
+#[tokio::test]
+async fn one_failure_among_several_answers_fails_the_request() {
+    let troupe = Troupe::new(|scene| match scene.agent {
+        1 => vec![vec![Signal::Failed(Failure::new(FailureKind::Refused { code: 1 }, "not me"))]],
+        _ => vec![],
+    });
+    let stage = Stage::new(&troupe).await;
+    let answer = stage.ask(&chat_with(&[("user", "hi")], json!({"n": 2}))).await;
+    assert_eq!(answer.status, 502);
+    troupe.until_cancelled(0).await;
+}

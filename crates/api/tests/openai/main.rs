@@ -1,0 +1,12 @@
+//! The face of OpenAI over real HTTP, with agents that are played by the tests.
+
+mod bodies;
+mod conversations;
+mod cuts;
+mod departures;
+mod failures;
+mod golden;
+mod models;
+mod queue;
+mod streams;
+mod support;

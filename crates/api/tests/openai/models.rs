@@ -1,0 +1,111 @@
+//! Names of models.
+
+use std::collections::BTreeMap;
+
+use gembridge_api::catalog::UnknownModels;
+use serde_json::{Value, json};
+
+use crate::support::agents::Troupe;
+use crate::support::http::get;
+use crate::support::stage::{Setting, Stage, chat_with};
+use crate::support::{done, text};
+
+fn troupe(models: &[&'static str]) -> std::sync::Arc<Troupe> {
+    Troupe::new(|_| vec![vec![text("ok"), done()]]).with_models(models)
+}
+
+fn mapped() -> BTreeMap<String, String> {
+    BTreeMap::from([("gpt-4".into(), "big".into()), ("gpt-3.5-turbo".into(), "gone".into())])
+}
+
+#[tokio::test]
+async fn the_list_has_agents_their_models_and_mapped_names() {
+    let (first, second) = (troupe(&["big", "small"]), troupe(&["small", "other"]));
+    let setting = Setting { mapped: mapped(), ..Setting::default() };
+    let stage = Stage::with(&[("first", &first), ("second", &second)], setting).await;
+    let answer = get(stage.address, "/v1/models").await;
+    let list = answer.json();
+    assert_eq!(list["object"], "list");
+    let ids: Vec<&str> = list["data"].as_array().unwrap().iter().map(|entry| entry["id"].as_str().unwrap()).collect();
+    assert_eq!(ids, ["first", "second", "big", "small", "second/small", "other", "gpt-3.5-turbo", "gpt-4"]);
+    for entry in list["data"].as_array().unwrap() {
+        assert_eq!(entry["object"], "model");
+        assert!(entry["created"].as_u64().is_some());
+    }
+    for (id, owner) in [("big", "first"), ("second/small", "second"), ("first/big", "first"), ("gpt-4", "first")] {
+        let entry = get(stage.address, &format!("/v1/models/{id}")).await;
+        assert_eq!((entry.json()["id"].as_str(), entry.json()["owned_by"].as_str()), (Some(id), Some(owner)));
+    }
+    assert_eq!(get(stage.address, "/v1/models/first%2Fbig").await.json()["id"], "first/big");
+    assert_eq!(get(stage.address, "/v1/models/unheard-of").await.error().0, 404);
+    assert_eq!(get(stage.address, "/v1/models/first/other").await.error().0, 404);
+}
+
+#[tokio::test]
+async fn every_kind_of_name_finds_its_agent_and_model() {
+    let (first, second) = (troupe(&["big", "small"]), troupe(&["small", "other"]));
+    let setting = Setting { mapped: mapped(), ..Setting::default() };
+    let stage = Stage::with(&[("first", &first), ("second", &second)], setting).await;
+    get(stage.address, "/v1/models").await;
+    for (name, shown, agent, model) in [
+        ("first", "first", &first, None),
+        ("second", "second", &second, None),
+        ("second/small", "small", &second, Some("small")),
+        ("small", "small", &first, Some("small")),
+        ("other", "other", &second, Some("other")),
+        ("gpt-4", "big", &first, Some("big")),
+    ] {
+        let answer = stage.ask(&chat_with(&[("user", "hi")], json!({"model": name}))).await;
+        assert_eq!(answer.json()["model"], shown, "{name}");
+        assert_eq!(answer.header("x-gembridge-model-fallback"), None, "{name}");
+        let spec = agent.spec(agent.opened() - 1);
+        assert_eq!(spec.model.as_deref(), model, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_name_that_nobody_has_falls_back_and_says_so() {
+    let agent = troupe(&["big"]);
+    let setting = Setting { mapped: mapped(), ..Setting::default() };
+    let stage = Stage::with(&[("first", &agent)], setting).await;
+    // The agent has not said yet what it has: it is asked, and refuses.
+    for name in ["unheard-of", "unheard-of", "gpt-3.5-turbo", "first/gone"] {
+        let answer = stage.ask(&chat_with(&[("user", "hi")], json!({"model": name}))).await;
+        assert_eq!(answer.text(), "ok", "{name}");
+        assert_eq!(answer.header("x-gembridge-model-fallback"), Some("first"), "{name}");
+        assert_eq!(agent.spec(agent.opened() - 1).model, None, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn in_strict_mode_a_name_that_nobody_has_is_not_found() {
+    let agent = troupe(&["big"]);
+    let setting = Setting { unknown: UnknownModels::Refuse, mapped: mapped(), ..Setting::default() };
+    let stage = Stage::with(&[("first", &agent)], setting).await;
+    for name in ["unheard-of", "first/gone", "gpt-3.5-turbo", "unheard-of"] {
+        let answer = stage.ask(&chat_with(&[("user", "hi")], json!({"model": name}))).await;
+        assert_eq!(answer.error(), (404, "not_found_error".into(), "model".into()), "{name}: {}", answer.body);
+    }
+    let answer = stage.ask(&chat_with(&[("user", "hi")], json!({"model": "big"}))).await;
+    assert_eq!(answer.text(), "ok");
+}
+
+#[tokio::test]
+async fn the_description_names_every_route_and_type() {
+    use utoipa::OpenApi as _;
+
+    let description: Value =
+        serde_json::from_str(&gembridge_api::openai::Description::openapi().to_json().unwrap()).unwrap();
+    let paths: Vec<&String> = description["paths"].as_object().unwrap().keys().collect();
+    assert_eq!(paths, ["/chat/completions", "/v1/chat/completions", "/v1/models", "/v1/models/{id}"]);
+    let schemas = description["components"]["schemas"].as_object().unwrap();
+    for name in ["ChatRequest", "Message", "Part", "Completion", "CompletionChunk", "Usage", "ModelList"] {
+        assert!(schemas.contains_key(name), "{name} is missing: {:?}", schemas.keys());
+    }
+    // Every reference leads somewhere.
+    let text = description.to_string();
+    for reference in text.split("#/components/schemas/").skip(1) {
+        let name = reference.split('"').next().unwrap();
+        assert!(schemas.contains_key(name), "`{name}` is named and not described");
+    }
+}

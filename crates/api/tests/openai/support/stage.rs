@@ -1,0 +1,136 @@
+//! The face on a port of its own.
+
+use std::collections::{BTreeMap, HashMap};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::extract::Request;
+use axum::middleware::{Next, from_fn};
+use axum::response::Response;
+use gembridge_api::catalog::{Catalog, CatalogConfig, UnknownModels};
+use gembridge_api::identity::{Identity, Rank};
+use gembridge_api::openai::{OpenAi, OpenAiConfig, router};
+use gembridge_core::driver::Driver;
+use gembridge_core::limit::Limits;
+use gembridge_core::model::{AgentName, Principal};
+use gembridge_core::session::{AgentSetup, Sessions, SessionsConfig};
+use gembridge_core::turn::PermissionPolicy;
+use gembridge_store::MemoryStore;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+
+use super::agents::Troupe;
+use super::http::{Answer, Stream, post};
+
+pub struct Stage {
+    pub address: SocketAddr,
+    pub sessions: Arc<Sessions>,
+    pub app: Arc<OpenAi>,
+    _server: JoinSet<()>,
+}
+
+pub struct Setting {
+    pub config: OpenAiConfig,
+    pub limits: Limits,
+    pub mapped: BTreeMap<String, String>,
+    pub unknown: UnknownModels,
+}
+
+impl Default for Setting {
+    fn default() -> Self {
+        Self {
+            config: OpenAiConfig::default(),
+            limits: Limits::default(),
+            mapped: BTreeMap::new(),
+            unknown: UnknownModels::FallBack,
+        }
+    }
+}
+
+impl Stage {
+    /// One agent with the name `played`.
+    pub async fn new(troupe: &Arc<Troupe>) -> Self {
+        Self::with(&[("played", troupe)], Setting::default()).await
+    }
+
+    pub async fn with(agents: &[(&str, &Arc<Troupe>)], setting: Setting) -> Self {
+        let setup = |troupe: &Arc<Troupe>| AgentSetup {
+            driver: Arc::clone(troupe) as Arc<dyn Driver>,
+            limits: setting.limits,
+            policy: PermissionPolicy::reject(),
+        };
+        let map: HashMap<_, _> = agents.iter().map(|(name, troupe)| (AgentName::new(*name), setup(troupe))).collect();
+        let sessions = Arc::new(Sessions::new(Arc::new(MemoryStore::new()), map, SessionsConfig::default()));
+        let config = CatalogConfig {
+            default_agent: AgentName::new(agents[0].0),
+            mapped: setting.mapped,
+            unknown: setting.unknown,
+        };
+        let catalog = Catalog::new(&sessions, config);
+        let app = OpenAi::new(Arc::clone(&sessions), catalog, setting.config);
+        let routes = router(Arc::clone(&app)).layer(from_fn(identify));
+        let routes = routes.layer(axum::extract::DefaultBodyLimit::disable());
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");
+        let address = listener.local_addr().expect("bound");
+        let mut server = JoinSet::new();
+        server.spawn(async move { axum::serve(listener, routes).await.expect("the server runs") });
+        Self { address, sessions, app, _server: server }
+    }
+
+    /// A whole answer.
+    pub async fn ask(&self, request: &Value) -> Answer {
+        self.ask_as("ann", &[], request).await
+    }
+
+    pub async fn ask_as(&self, principal: &str, headers: &[(&str, &str)], request: &Value) -> Answer {
+        self.stream_as(principal, headers, request).await.whole().await
+    }
+
+    /// An answer whose body is still to be read.
+    pub async fn stream(&self, request: &Value) -> Stream {
+        self.stream_as("ann", &[], request).await
+    }
+
+    pub async fn stream_as(&self, principal: &str, headers: &[(&str, &str)], request: &Value) -> Stream {
+        let mut all = vec![("x-test-principal", principal)];
+        all.extend_from_slice(headers);
+        post(self.address, "/v1/chat/completions", &all, request.to_string()).await
+    }
+}
+
+/// Stands in for the guard.
+async fn identify(mut request: Request, next: Next) -> Response {
+    let principal = request.headers().get("x-test-principal").and_then(|value| value.to_str().ok()).unwrap_or("ann");
+    let identity = Identity { principal: Principal::new(principal), rank: Rank::User };
+    request.extensions_mut().insert(identity);
+    next.run(request).await
+}
+
+/// A request with these messages, as role and text.
+pub fn chat(messages: &[(&str, &str)]) -> Value {
+    let messages: Vec<Value> = messages.iter().map(|(role, text)| json!({"role": role, "content": text})).collect();
+    json!({"model": "played", "messages": messages})
+}
+
+/// The same with more fields.
+pub fn chat_with(messages: &[(&str, &str)], fields: Value) -> Value {
+    let mut request = chat(messages);
+    let (Value::Object(all), Value::Object(more)) = (&mut request, fields) else { panic!("objects") };
+    all.extend(more);
+    request
+}
+
+/// A history that grows with each answer, as a client keeps it.
+pub struct Dialogue(pub Vec<Value>);
+
+impl Dialogue {
+    pub fn user(&mut self, text: &str) -> Value {
+        self.0.push(json!({"role": "user", "content": text}));
+        json!({"model": "played", "messages": self.0})
+    }
+
+    pub fn assistant(&mut self, text: &str) {
+        self.0.push(json!({"role": "assistant", "content": text}));
+    }
+}
