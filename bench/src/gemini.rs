@@ -165,7 +165,7 @@ impl PlainCli {
     pub fn costed(&self, script: &Script, relaunch: Relaunch) -> anyhow::Result<(Spawned, Duration)> {
         let before = ended_children_cpu()?;
         let spawned = self.request(script, relaunch)?;
-        Ok((spawned, ended_children_cpu()? - before))
+        Ok((spawned, ended_children_cpu()?.saturating_sub(before)))
     }
 }
 

@@ -4,6 +4,9 @@ use serde::Serialize;
 
 use crate::measure::{largest, median, smallest};
 
+/// Fewer say nothing on a machine that does other things as well.
+const FEWEST_ROUNDS: usize = 5;
+
 #[derive(Debug, Serialize)]
 pub struct Report {
     scenario: &'static str,
@@ -163,10 +166,13 @@ impl Report {
             println!("{name:<width$}  {min:>10} {middle:>10} {max:>10} {unit}");
         }
         let width = wide(&mut self.findings.iter().map(|finding| &finding.name));
-        println!("\n{:<width$}  {:>10} {:>10}", "", "by round", "min/min");
+        println!("\n{:<width$}  {:>10} {:>10}", "", "by round", "best");
         for finding in &self.findings {
             let [middle, best] = [finding.median, finding.best].map(figure);
             println!("{:<width$}  {middle:>10} {best:>10} {:<5} {}", finding.name, finding.unit, finding.said());
+        }
+        if self.series.iter().any(|series| series.rounds.len() < FEWEST_ROUNDS) {
+            println!("\nfewer than {FEWEST_ROUNDS} rounds: a look, not a result");
         }
         for note in &self.notes {
             println!("\n{note}");

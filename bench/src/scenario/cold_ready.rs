@@ -57,7 +57,9 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
         // The first round fills caches, on disk and in the kernel.
         if round > 0 {
             for (row, start) in rows.iter_mut().zip([Some(&ours), other.as_ref(), Some(&plain), Some(&node)]) {
-                start.into_iter().for_each(|start| row.add(start));
+                if let Some(start) = start {
+                    row.add(start);
+                }
             }
         }
     }
@@ -68,9 +70,13 @@ fn report(rows: &[Rows; 4], args: &Args) -> Report {
     let [ours, other, plain, node] = rows;
     let mut report = Report::new(NAME, ABOUT);
     let contenders = if args.node.is_some() { vec![ours, other] } else { vec![ours] };
-    for row in contenders.iter().chain(&[plain, node]) {
-        [&row.ready, &row.cpu, &row.pss].into_iter().for_each(|series| report.show(series));
+    for row in contenders.iter().chain(&[plain]) {
+        for series in [&row.ready, &row.cpu, &row.pss] {
+            report.show(series);
+        }
     }
+    report.show(&node.ready);
+    report.show(&node.cpu);
     for (name, row) in ["ours", "ours, other node"].iter().zip(contenders) {
         report.ratio(format!("ready, plain : {name}"), &plain.ready, &row.ready, Some(Bar::goal_at_least(2.0)));
         report.ratio(format!("CPU, plain : {name}"), &plain.cpu, &row.cpu, Some(Bar::goal_at_least(1.9)));
@@ -117,11 +123,11 @@ fn start_plain(plain: &PlainCli) -> anyhow::Result<Start> {
     Ok(start)
 }
 
-/// What any program in Node costs. It ends too soon for its memory to be seen.
+/// What any program in Node costs. It ends too soon for its memory to be seen, which is not shown.
 fn node() -> anyhow::Result<Start> {
     let (started, before) = (Instant::now(), ended_children_cpu()?);
     let mut command = Command::new("node");
     let status = command.args(["-e", "0"]).stdin(Stdio::null()).status().context("`node` is not on `PATH`")?;
     anyhow::ensure!(status.success(), "`node -e 0` ended with {status}");
-    Ok(Start { ready: started.elapsed(), cpu: ended_children_cpu()? - before, pss: f64::NAN })
+    Ok(Start { ready: started.elapsed(), cpu: ended_children_cpu()?.saturating_sub(before), pss: 0.0 })
 }

@@ -78,7 +78,7 @@ struct Burst {
 fn costed(burst: impl FnOnce() -> anyhow::Result<()>) -> anyhow::Result<Burst> {
     let (cpu, wall) = (own_cpu(), Instant::now());
     burst()?;
-    Ok(Burst { cpu: own_cpu() - cpu, wall: wall.elapsed() })
+    Ok(Burst { cpu: own_cpu().saturating_sub(cpu), wall: wall.elapsed() })
 }
 
 fn prompt(chunks: u32) -> String {
@@ -147,7 +147,7 @@ async fn take_and_drop(opened: &mut Opened, chunks: u32) -> anyhow::Result<()> {
             match signal {
                 Signal::Update(Update { event: Event::Text(text), frame }) => {
                     expected.check(&text)?;
-                    if expected.number % SAMPLED == 0 {
+                    if expected.number.is_multiple_of(SAMPLED) {
                         let frame = frame.context("a piece of text without its frame")?;
                         let message: Value = serde_json::from_slice(&frame.bytes)?;
                         let inside = message["params"]["update"]["content"]["text"].as_str().map(str::as_bytes);

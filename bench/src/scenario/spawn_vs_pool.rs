@@ -39,7 +39,7 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
         let mut tables = Tables::new();
         lab.round().await?;
         for _ in 0..args.rounds {
-            tables.add(lab.round().await?);
+            tables.add(&lab.round().await?);
         }
         let mut report = tables.report();
         for clients in CLIENTS {
@@ -84,7 +84,7 @@ impl Spent {
 
     fn since(self, agents: &[u32]) -> Self {
         let now = Self::so_far(agents);
-        Self { own: now.own - self.own, agent: now.agent.saturating_sub(self.agent) }
+        Self { own: now.own.saturating_sub(self.own), agent: now.agent.saturating_sub(self.agent) }
     }
 }
 
@@ -229,7 +229,7 @@ impl Tables {
         Self { first: of("first token"), total: of("total"), cpu: of("CPU"), own: of("CPU of the client alone") }
     }
 
-    fn add(&mut self, samples: [Sample; 7]) {
+    fn add(&mut self, samples: &[Sample; 7]) {
         for (place, sample) in samples.iter().enumerate() {
             self.first[place].push(median(&sample.first));
             self.total[place].push(median(&sample.total));
