@@ -64,6 +64,7 @@ pub fn setup(
         approval: ApprovalMode::Default,
         sandbox: Sandbox::Off,
         home: Home::OfTheProcess,
+        umask: 0o022,
         private: folder.path().join("runs"),
         cache: folder.path().join("cache"),
         spawner,

@@ -28,12 +28,19 @@ pub struct Context {
     /// Every agent there is, by name.
     pub profiles: Vec<Profile>,
     pub terminal: Terminal,
+    /// What files in a person's folders leave to others.
+    pub umask: u32,
     /// What the configuration was made from, for whoever reads it again.
     pub sources: Sources,
 }
 
 /// Reads the command line, then the configuration, then does what was asked. Nothing is started before both are right.
-pub fn dispatch(words: impl Iterator<Item = OsString>, environment: Environment, terminal: Terminal) -> CommandResult {
+pub fn dispatch(
+    words: impl Iterator<Item = OsString>,
+    environment: Environment,
+    terminal: Terminal,
+    umask: u32,
+) -> CommandResult {
     let args = match cli::parse(words, terminal.stdout.is_coloured)? {
         Parsed::Command(args) => *args,
         Parsed::Text(text) => {
@@ -47,7 +54,7 @@ pub fn dispatch(words: impl Iterator<Item = OsString>, environment: Environment,
         Command::Config(ConfigCommand::Schema) => return config::schema(),
         _ => {}
     }
-    let context = Context::load(&args, environment, terminal)?;
+    let context = Context::load(&args, environment, terminal, umask)?;
     let default = match args.command {
         Command::Serve(_) => Level::Info,
         _ => Level::Warn,
@@ -88,11 +95,11 @@ fn act(command: &Command, context: &Context) -> CommandResult {
 }
 
 impl Context {
-    fn load(args: &Args, environment: Environment, terminal: Terminal) -> Result<Self, CommandError> {
+    fn load(args: &Args, environment: Environment, terminal: Terminal, umask: u32) -> Result<Self, CommandError> {
         let sources = args.global.sources(environment, flags(&args.command));
         let config = Config::load(sources.clone())?;
         let profiles = config.profiles()?;
-        Ok(Self { config, profiles, terminal, sources })
+        Ok(Self { config, profiles, terminal, umask, sources })
     }
 }
 

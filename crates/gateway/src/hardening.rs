@@ -2,15 +2,17 @@
 
 use rustix::fs::Mode;
 
-pub fn apply() {
+/// Gives back the umask of whoever started us: what agents make in that person's folders follows it.
+pub fn apply() -> u32 {
     // Whatever is created without a mode of its own is ours alone.
-    rustix::process::umask(Mode::RWXG | Mode::RWXO);
+    let before = rustix::process::umask(Mode::RWXG | Mode::RWXO);
     quiet_panics();
     if let Err(error) = gembridge_process::startup::protect_process() {
         crate::terminal::write_stderr(&format!(
             "gembridge: this process is less protected than it should be: {error}\n"
         ));
     }
+    before.as_raw_mode()
 }
 
 /// A panic's message may hold a prompt or a key; its place is enough to find the mistake.

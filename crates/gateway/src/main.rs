@@ -33,13 +33,13 @@ fn main() -> ExitCode {
 }
 
 fn run(words: impl Iterator<Item = OsString>) -> ExitCode {
-    hardening::apply();
+    let umask = hardening::apply();
     let environment = Environment::of_this_process();
     let words: Vec<_> = words.collect();
     let terminal = Terminal::detect(&environment);
     // Help and complaints about the command line itself obey it too.
     let terminal = if words.iter().any(|word| word == "--no-color") { terminal.plain() } else { terminal };
-    match command::dispatch(words.into_iter(), environment, terminal) {
+    match command::dispatch(words.into_iter(), environment, terminal, umask) {
         Ok(code) => code.into(),
         Err(failed) => {
             terminal.complain(&failed.error);

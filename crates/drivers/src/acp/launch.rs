@@ -41,6 +41,8 @@ pub struct AcpSetup {
     pub approval: ApprovalMode,
     pub sandbox: profile::Sandbox,
     pub home: Home,
+    /// What files in a workspace leave to others, as its owner would have it. Everything else is private.
+    pub umask: u32,
     /// Where private folders are made.
     pub private: PathBuf,
     pub cache: PathBuf,
@@ -214,6 +216,9 @@ fn command(setup: &AcpSetup, launch: &Launch, private: &Path) -> CommandSpec {
         launch.environment.iter().map(|(name, value)| (name.into(), value.into())).collect();
     let mut command =
         CommandSpec::new(&launch.program, Environment::inherit(variables)).args(launch.args.iter()).cwd(&launch.cwd);
+    if setup.execution == Execution::Agent {
+        command = command.umask(Some(setup.umask));
+    }
     if setup.sandbox == profile::Sandbox::Landlock {
         let mut writable = vec![launch.cwd.clone(), private.to_owned(), setup.cache.clone()];
         if let Home::Lasting(path) = &setup.home {

@@ -142,7 +142,7 @@ fn opening(setup: &AcpSetup, cwd: &Path) -> Result<(Opening, mpsc::Receiver<Vec<
 }
 
 fn work(setup: &AcpSetup, cwd: &Path) -> Result<Work, Failure> {
-    let jail = Jail::open(cwd, JailLimits::default()).map_err(|error| {
+    let jail = Jail::open(cwd, JailLimits { umask: setup.umask, ..JailLimits::default() }).map_err(|error| {
         let folder = cwd.display();
         Failure::new(FailureKind::Unsupported, format!("the workspace `{folder}` cannot be opened: {error}"))
     })?;

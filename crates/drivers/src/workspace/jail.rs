@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use cap_std::ambient_authority;
-use cap_std::fs::{Dir, File, OpenOptions, OpenOptionsExt as _};
+use cap_std::fs::{Dir, File, OpenOptions, OpenOptionsExt as _, Permissions, PermissionsExt as _};
 use rustix::fs::OFlags;
 
 use super::paths;
@@ -24,11 +24,13 @@ pub struct Jail {
 pub struct JailLimits {
     /// The largest file that is read or written.
     pub file_bytes: u64,
+    /// What new files and folders leave to others, as the owner of the workspace would have it.
+    pub umask: u32,
 }
 
 impl Default for JailLimits {
     fn default() -> Self {
-        Self { file_bytes: 10 * 1024 * 1024 }
+        Self { file_bytes: 10 * 1024 * 1024, umask: 0o077 }
     }
 }
 
@@ -85,9 +87,10 @@ impl Jail {
         }
         let relative = self.relative(path)?;
         let (folders, name) = split(&relative).ok_or_else(|| JailError::NotAFile(shown(path)))?;
-        let parent = self.descend(folders, path, Missing::Create)?;
+        let parent = self.descend(folders, path, Missing::Create(0o777 & !self.limits.umask))?;
         let existing = existing_file(&parent, name, path)?;
-        replace(&parent, name, content, existing, path)
+        let permissions = existing.clone().unwrap_or_else(|| self.new_file());
+        replace(&parent, name, content, Replaced { existing, permissions }, path)
     }
 
     /// Whether a write to this path has to be asked about even where writes are allowed. True for what is refused anyway.
@@ -102,6 +105,15 @@ impl Jail {
         self.descend(&relative, path, Missing::Refuse)?;
         // The last root is the one that the disk names.
         Ok(self.roots[self.roots.len() - 1].join(relative))
+    }
+
+    /// What new files and folders leave to others.
+    pub fn umask(&self) -> u32 {
+        self.limits.umask
+    }
+
+    fn new_file(&self) -> Permissions {
+        Permissions::from_mode(0o666 & !self.limits.umask)
     }
 
     fn relative(&self, path: &str) -> Result<PathBuf, JailError> {
@@ -133,7 +145,8 @@ impl Jail {
 #[derive(Clone, Copy)]
 enum Missing {
     Refuse,
-    Create,
+    /// Make it, with these permissions.
+    Create(u32),
 }
 
 fn split(relative: &Path) -> Option<(&Path, &OsStr)> {
@@ -147,11 +160,17 @@ fn open_folder(parent: &Dir, name: &OsStr, path: &str, missing: Missing) -> Resu
         Ok(Dir::from_std_file(file.into_std()))
     };
     match (open(), missing) {
-        (Err(error), Missing::Create) if io::Error::kind(&error) == io::ErrorKind::NotFound => {
-            match parent.create_dir(name) {
-                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(explain(error, path)),
-                _ => open().map_err(|error| refuse(parent, name, error, path)),
+        (Err(error), Missing::Create(mode)) if io::Error::kind(&error) == io::ErrorKind::NotFound => {
+            let is_ours = match parent.create_dir(name) {
+                Ok(()) => true,
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => false,
+                Err(error) => return Err(explain(error, path)),
+            };
+            let folder: Dir = open().map_err(|error| refuse(parent, name, error, path))?;
+            if is_ours {
+                folder.set_permissions(".", Permissions::from_mode(mode)).map_err(|error| explain(error, path))?;
             }
+            Ok(folder)
         }
         (opened, _) => opened.map_err(|error| refuse(parent, name, error, path)),
     }
@@ -169,7 +188,7 @@ fn open_regular(parent: &Dir, name: &OsStr, options: &mut OpenOptions, path: &st
 }
 
 /// What is at the place of a write: nothing, or a regular file whose permissions are kept.
-fn existing_file(parent: &Dir, name: &OsStr, path: &str) -> Result<Option<cap_std::fs::Permissions>, JailError> {
+fn existing_file(parent: &Dir, name: &OsStr, path: &str) -> Result<Option<Permissions>, JailError> {
     let metadata = match parent.symlink_metadata(name) {
         Ok(metadata) => metadata,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -187,26 +206,26 @@ fn existing_file(parent: &Dir, name: &OsStr, path: &str) -> Result<Option<cap_st
     Ok(Some(metadata.permissions()))
 }
 
+/// What a write replaces, and the permissions that it leaves.
+struct Replaced {
+    existing: Option<Permissions>,
+    permissions: Permissions,
+}
+
 /// Writes beside the file and renames over it. A rename replaces a link that appeared meanwhile and does not follow it.
-fn replace(
-    parent: &Dir,
-    name: &OsStr,
-    content: &str,
-    existing: Option<cap_std::fs::Permissions>,
-    path: &str,
-) -> Result<(), JailError> {
+fn replace(parent: &Dir, name: &OsStr, content: &str, replaced: Replaced, path: &str) -> Result<(), JailError> {
     let temporary = temporary_name();
-    let mut file = match parent.open_with(&temporary, OpenOptions::new().write(true).create_new(true).mode(0o644)) {
+    let mut file = match parent.open_with(&temporary, OpenOptions::new().write(true).create_new(true).mode(0o600)) {
         Ok(file) => file,
         // A folder that may not be changed can hold a file that may.
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied && existing.is_some() => {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied && replaced.existing.is_some() => {
             return overwrite(parent, name, content, path);
         }
         Err(error) => return Err(explain(error, path)),
     };
     let written = file
         .write_all(content.as_bytes())
-        .and_then(|()| existing.map_or(Ok(()), |permissions| file.set_permissions(permissions)))
+        .and_then(|()| file.set_permissions(replaced.permissions))
         .and_then(|()| parent.rename(&temporary, parent, name));
     written.map_err(|error| {
         if let Err(left) = parent.remove_file(&temporary) {

@@ -186,7 +186,8 @@ impl Terminals {
         let cwd = self.jail.folder(command.cwd.as_deref())?;
         let environment =
             command.env.into_iter().fold(self.environment.clone(), |all, (name, value)| all.with(name, value));
-        Ok(CommandSpec::new(command.command, environment).args(command.args).cwd(cwd))
+        let command = CommandSpec::new(command.command, environment).args(command.args).cwd(cwd);
+        Ok(command.umask(Some(self.jail.umask())))
     }
 
     fn open(&self) -> MutexGuard<'_, Open> {

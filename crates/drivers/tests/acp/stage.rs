@@ -91,6 +91,7 @@ impl Plan {
             approval: ApprovalMode::Default,
             sandbox: Sandbox::Off,
             home: Home::OfTheProcess,
+            umask: 0o022,
             private: folder.path().join("private"),
             cache: folder.path().join("cache"),
             spawner: Spawner::new(GuardProgram::at(env!("CARGO_BIN_EXE_drivers-test-guard"))).unwrap(),

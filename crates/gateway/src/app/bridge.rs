@@ -167,6 +167,7 @@ pub fn acp_setup(
         approval: agent.profile.chosen.approval,
         sandbox: agent.profile.chosen.sandbox,
         home: Home::Lasting(folders.state.join("agents").join(&agent.profile.name)),
+        umask: context.umask,
         private: folders.runs(),
         cache: folders.cache.clone(),
         spawner,

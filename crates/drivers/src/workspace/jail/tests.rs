@@ -25,7 +25,7 @@ fn place() -> Place {
     fs::create_dir(&outside).unwrap();
     fs::write(root.join("in.txt"), "one\ntwo\r\nthree\nfour").unwrap();
     fs::write(outside.join("secret"), "foreign").unwrap();
-    let jail = Jail::open(&root, JailLimits { file_bytes: 1000 }).unwrap();
+    let jail = Jail::open(&root, JailLimits { file_bytes: 1000, ..JailLimits::default() }).unwrap();
     Place { _temp: temp, root, outside, jail }
 }
 
@@ -250,4 +250,14 @@ fn a_folder_that_flips_to_a_link_during_reads_never_gives_a_foreign_byte() {
     });
     assert!(ours + refused >= 10_000 && ours > 0 && refused > 0, "{ours} ours, {refused} refused");
     assert!(flips.load(Ordering::Relaxed) > 0);
+}
+
+#[test]
+fn new_files_and_folders_are_as_open_as_the_person_makes_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let limits = JailLimits { umask: 0o022, ..JailLimits::default() };
+    let jail = Jail::open(folder.path(), limits).unwrap();
+    jail.write_text("a/b/new.txt", "x").unwrap();
+    let mode = |path: &str| fs::metadata(folder.path().join(path)).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode("a"), mode("a/b"), mode("a/b/new.txt")), (0o755, 0o755, 0o644));
 }
