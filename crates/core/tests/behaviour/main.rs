@@ -3,12 +3,15 @@
 
 mod support;
 
+mod conversation;
+mod fair;
 mod fold;
 mod log_attach;
 mod log_pace;
 mod r24_session_races;
 mod r24_turn_races;
 mod session_faults;
+mod session_footing;
 mod session_registry;
 mod session_store;
 mod session_turns;

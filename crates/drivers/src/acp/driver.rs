@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use gembridge_core::BoxFuture;
 use gembridge_core::driver::{Driver, Opened, SessionSpec};
-use gembridge_core::model::{AgentFacts, Failure, FailureKind};
+use gembridge_core::model::{AgentFacts, Failure, FailureKind, SessionFacts};
 use gembridge_process::{Pool, PoolConfig, PoolError};
 use tokio::task::JoinSet;
 
@@ -32,6 +32,8 @@ struct Inner {
     pool: Pool<Maker>,
     processes: Mutex<Vec<Arc<AgentProcess>>>,
     facts: Mutex<Option<AgentFacts>>,
+    /// What the newest session reported.
+    offers: Mutex<Option<Arc<SessionFacts>>>,
     arrivals: Arrivals,
 }
 
@@ -50,8 +52,14 @@ impl AcpDriver {
             ..PoolConfig::default()
         };
         let pool = Pool::new(Maker::new(Arc::clone(&setup)), config);
-        let inner =
-            Inner { setup, pool, processes: Mutex::default(), facts: Mutex::default(), arrivals: Arrivals::default() };
+        let inner = Inner {
+            setup,
+            pool,
+            processes: Mutex::default(),
+            facts: Mutex::default(),
+            offers: Mutex::default(),
+            arrivals: Arrivals::default(),
+        };
         Self { inner: Arc::new(inner), keepers: Mutex::default() }
     }
 
@@ -82,6 +90,7 @@ impl AcpDriver {
         };
         let process = Arc::clone(lease.process());
         let opened = open::session(&self.inner.setup, lease, spec).await?;
+        *lock(&self.inner.offers) = Some(Arc::new(opened.facts.clone()));
         self.premake(process);
         Ok(opened)
     }
@@ -142,6 +151,10 @@ impl Driver for AcpDriver {
 
     fn facts(&self) -> Option<AgentFacts> {
         lock(&self.inner.facts).clone()
+    }
+
+    fn offers(&self) -> Option<Arc<SessionFacts>> {
+        lock(&self.inner.offers).clone()
     }
 
     fn shutdown(&self) -> BoxFuture<'_, ()> {

@@ -1,0 +1,181 @@
+//! Which session a history finds, and what an agent is told that has not heard it.
+
+use std::sync::Arc;
+
+use gembridge_core::model::{AgentName, Content, Principal, SessionId, TurnId};
+use gembridge_core::session::conversation::{
+    ConversationLimits, Conversations, Held, Mark, Media, MediaKind, Owner, Part, Role, Said, Words, fold, spoken,
+};
+use proptest::prelude::*;
+
+fn conversations(limits: ConversationLimits) -> Arc<Conversations> {
+    Arc::new(Conversations::new(limits))
+}
+
+fn owner(name: &str) -> Owner {
+    Owner { principal: Principal::new(name), agent: AgentName::new("agent"), model: None }
+}
+
+fn held(turn: u64) -> Held {
+    Held { session: SessionId::new(), turn: TurnId(turn) }
+}
+
+fn said(messages: &[(Role, &'static str)]) -> Vec<Said<'static>> {
+    messages.iter().map(|(role, text)| Said::text(*role, text)).collect()
+}
+
+fn mark(all: &Conversations, messages: &[Said<'_>]) -> Mark {
+    let mut fingerprint = all.fingerprint();
+    for message in messages {
+        fingerprint.add(message);
+    }
+    fingerprint.mark()
+}
+
+#[test]
+fn a_session_is_found_once_by_its_owner_and_back_when_it_was_not_used() {
+    let all = conversations(ConversationLimits::default());
+    let mark = mark(&all, &said(&[(Role::User, "a"), (Role::Assistant, "b")]));
+    let held = held(1);
+    all.remember(&owner("ann"), mark, held);
+    assert!(all.claim(&owner("bob"), mark).is_none());
+    let claim = all.claim(&owner("ann"), mark).expect("it is there");
+    assert!(all.claim(&owner("ann"), mark).is_none(), "it is taken");
+    drop(claim);
+    let claim = all.claim(&owner("ann"), mark).expect("it is back");
+    assert_eq!(claim.spend(), Some(held));
+    assert!(all.claim(&owner("ann"), mark).is_none());
+}
+
+#[test]
+fn two_sessions_may_hold_one_history() {
+    let all = conversations(ConversationLimits::default());
+    let mark = mark(&all, &said(&[(Role::User, "hi"), (Role::Assistant, "hello")]));
+    all.remember(&owner("ann"), mark, held(1));
+    all.remember(&owner("ann"), mark, held(1));
+    let one = all.claim(&owner("ann"), mark).and_then(gembridge_core::session::conversation::Claim::spend);
+    let other = all.claim(&owner("ann"), mark).and_then(gembridge_core::session::conversation::Claim::spend);
+    assert!(one.is_some() && other.is_some() && one != other);
+}
+
+#[test]
+fn a_session_holds_one_history_at_a_time() {
+    let all = conversations(ConversationLimits::default());
+    let older = mark(&all, &said(&[(Role::User, "a")]));
+    let newer = mark(&all, &said(&[(Role::User, "b")]));
+    let held = held(1);
+    all.remember(&owner("ann"), older, held);
+    all.remember(&owner("ann"), newer, Held { turn: TurnId(2), ..held });
+    assert!(all.claim(&owner("ann"), older).is_none());
+    all.forget(&owner("ann"), held.session);
+    assert!(all.claim(&owner("ann"), newer).is_none());
+}
+
+#[test]
+fn the_oldest_are_forgotten_first_and_nobody_pushes_out_another() {
+    let all = conversations(ConversationLimits { owners: 2, of_each: 2 });
+    let texts = ["a", "b", "c"];
+    let marks: Vec<Mark> = texts.iter().map(|text| mark(&all, &[Said::text(Role::User, text)])).collect();
+    all.remember(&owner("bob"), marks[0], held(1));
+    for mark in &marks {
+        all.remember(&owner("ann"), *mark, held(1));
+    }
+    assert!(all.claim(&owner("ann"), marks[0]).is_none());
+    assert!(all.claim(&owner("ann"), marks[1]).is_some());
+    assert!(all.claim(&owner("bob"), marks[0]).is_some(), "it went back when the claim was dropped");
+    all.remember(&owner("cat"), marks[0], held(1));
+    let owners = ["ann", "bob", "cat"]
+        .into_iter()
+        .filter(|name| marks.iter().any(|mark| all.claim(&owner(name), *mark).is_some()));
+    assert_eq!(owners.count(), 2, "a third owner takes the place of one");
+}
+
+#[test]
+fn marks_of_two_processes_have_nothing_in_common() {
+    let messages = said(&[(Role::User, "a")]);
+    let (one, other) = (conversations(ConversationLimits::default()), conversations(ConversationLimits::default()));
+    assert_ne!(mark(&one, &messages), mark(&other, &messages));
+}
+
+#[test]
+fn speakers_borders_and_media_make_a_difference() {
+    let all = conversations(ConversationLimits::default());
+    let picture = |data| Part::Media(Media { kind: MediaKind::Image, mime: "image/png", name: None, data });
+    let with = |parts| vec![Said { role: Role::User, words: Words::Parts(parts) }];
+    let histories = [
+        said(&[(Role::User, "ab")]),
+        said(&[(Role::Assistant, "ab")]),
+        said(&[(Role::User, "a"), (Role::User, "b")]),
+        said(&[(Role::User, "a"), (Role::Assistant, "b")]),
+        said(&[(Role::User, "ab"), (Role::User, "")]),
+        said(&[(Role::User, "a b")]),
+        with(vec![Part::Text("ab"), picture("AAAA")]),
+        with(vec![Part::Text("ab"), picture("AAAB")]),
+        with(vec![Part::Text("ab"), picture("AAAA"), picture("AAAA")]),
+    ];
+    let marks: std::collections::HashSet<Mark> = histories.iter().map(|history| mark(&all, history)).collect();
+    assert_eq!(marks.len(), histories.len());
+}
+
+proptest! {
+    #[test]
+    fn a_fingerprint_does_not_care_how_a_text_came_in_pieces(
+        pieces in prop::collection::vec("[ab \\n\\r\\té]{0,5}", 0..8),
+    ) {
+        let all = conversations(ConversationLimits::default());
+        let whole: String = pieces.concat();
+        let mut streamed = all.fingerprint();
+        streamed.begin(Role::Assistant);
+        for piece in &pieces {
+            streamed.text(piece);
+        }
+        streamed.end();
+        prop_assert_eq!(streamed.mark(), mark(&all, &[Said::text(Role::Assistant, &whole)]));
+        // A client that trims, or has other line ends, means the same.
+        let tidy = whole.replace('\r', "");
+        prop_assert_eq!(streamed.mark(), mark(&all, &[Said::text(Role::Assistant, tidy.trim())]));
+        let parts = pieces.iter().map(|piece| Part::Text(piece)).collect();
+        let in_parts = Said { role: Role::Assistant, words: Words::Parts(parts) };
+        prop_assert_eq!(streamed.mark(), mark(&all, &[in_parts]));
+    }
+
+    #[test]
+    fn a_fold_keeps_the_system_the_last_user_message_and_an_unbroken_end(
+        roles in prop::collection::vec(0..4_usize, 2..12),
+        sizes in prop::collection::vec(0..60_usize, 12),
+        budget in 0..400_usize,
+    ) {
+        let kinds = [Role::System, Role::User, Role::Assistant, Role::Tool];
+        let texts: Vec<String> = roles.iter().enumerate().map(|(at, _)| format!("<{at}>{}", "x".repeat(sizes[at]))).collect();
+        let all: Vec<Said<'_>> =
+            roles.iter().zip(&texts).map(|(role, text)| Said::text(kinds[*role], text)).collect();
+        let folded = fold(&all, budget);
+        let prompt = folded.prompt.plain_text();
+        let is_kept: Vec<bool> = texts.iter().map(|text| prompt.contains(text.as_str())).collect();
+        prop_assert_eq!(is_kept.iter().filter(|kept| !**kept).count(), folded.left_out);
+        let last_user = all.iter().rposition(|said| said.role == Role::User);
+        for (at, said) in all.iter().enumerate() {
+            if said.role == Role::System || Some(at) == last_user {
+                prop_assert!(is_kept[at]);
+            }
+        }
+        // What is left out is older than everything that could be left out and was not.
+        let could_go = |at: &usize| all[*at].role != Role::System && Some(*at) != last_user;
+        let fates: Vec<bool> = (0..all.len()).filter(could_go).map(|at| is_kept[at]).collect();
+        prop_assert!(fates.is_sorted(), "{fates:?}");
+        if folded.left_out > 0 {
+            let with_oldest_left_out = texts.iter().map(|text| text.len() + 16).sum::<usize>();
+            prop_assert!(with_oldest_left_out > budget);
+        }
+    }
+}
+
+#[test]
+fn what_is_new_goes_out_as_it_was_said() {
+    let picture = Media { kind: MediaKind::Image, mime: "image/png", name: None, data: "AAAA" };
+    let parts = vec![Part::Text("look"), Part::Media(picture)];
+    let news = [Said::text(Role::User, "one"), Said { role: Role::User, words: Words::Parts(parts) }];
+    let image = Content::Image { mime: "image/png".into(), data: "AAAA".into(), uri: None };
+    assert_eq!(spoken(&news).content, [Content::text("one"), Content::text("look"), image]);
+    assert_eq!(spoken(&news[..1]).content, fold(&news[..1], 0).prompt.content);
+}

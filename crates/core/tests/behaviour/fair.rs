@@ -1,0 +1,216 @@
+//! The lines before an agent: nobody over the limits, first come first served for each, turns between them.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+
+use gembridge_core::fair::{FairLimits, FairQueue, FairStatus, LineFull, Permit, Share, Waiter};
+use gembridge_core::model::Principal;
+use proptest::prelude::*;
+
+fn queue(running: usize, waiting: usize) -> FairQueue {
+    FairQueue::new(FairLimits { running, waiting, ..FairLimits::default() })
+}
+
+fn who(name: &str) -> Principal {
+    Principal::new(name)
+}
+
+/// The permit, if it is there.
+fn ready(waiter: &mut Waiter) -> Option<Permit> {
+    match Pin::new(waiter).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(permit) => Some(permit),
+        Poll::Pending => None,
+    }
+}
+
+fn enter(queue: &FairQueue, name: &str) -> Waiter {
+    queue.enter(&who(name), 1).expect("there is room to wait")
+}
+
+#[test]
+fn r19_exactly_the_surplus_is_refused_and_told_when_to_come_back() {
+    let queue = queue(3, 4);
+    let entered: Vec<Result<Waiter, LineFull>> = (0..12).map(|_| queue.enter(&who("ann"), 1)).collect();
+    assert_eq!(entered.iter().filter(|result| result.is_err()).count(), 5);
+    assert_eq!(queue.status(), FairStatus { running: 3, waiting: 4 });
+    let refused = entered.iter().find_map(|result| result.as_ref().err()).expect("some were refused");
+    assert!(!refused.retry_after.is_zero());
+}
+
+#[test]
+fn lines_take_turns_and_each_is_first_come_first_served() {
+    let queue = queue(1, 10);
+    let running = ready(&mut enter(&queue, "ann"));
+    assert!(running.is_some());
+    let names = ["ann", "ann", "ann", "bob", "bob", "cat"];
+    let mut waiting: Vec<(usize, &str, Waiter)> =
+        names.iter().enumerate().map(|(at, name)| (at, *name, enter(&queue, name))).collect();
+    let mut order = Vec::new();
+    let mut current = running;
+    while !waiting.is_empty() {
+        drop(current.take());
+        let at = waiting.iter_mut().position(|(_, _, waiter)| {
+            current = ready(waiter);
+            current.is_some()
+        });
+        let (number, name, _) = waiting.remove(at.expect("somebody is next"));
+        order.push(format!("{name}{number}"));
+    }
+    assert_eq!(order, ["ann0", "bob3", "cat5", "ann1", "bob4", "ann2"]);
+}
+
+#[test]
+fn a_waiter_that_leaves_is_not_waited_for() {
+    let queue = queue(1, 10);
+    let running = ready(&mut enter(&queue, "ann"));
+    let gone = enter(&queue, "bob");
+    let mut last = enter(&queue, "cat");
+    drop(gone);
+    assert_eq!(queue.status().waiting, 1);
+    drop(running);
+    assert!(ready(&mut last).is_some());
+}
+
+#[test]
+fn a_waiter_that_leaves_just_as_it_is_admitted_gives_its_place_back() {
+    let queue = queue(1, 10);
+    let running = ready(&mut enter(&queue, "ann"));
+    let admitted = enter(&queue, "bob");
+    let mut next = enter(&queue, "cat");
+    drop(running);
+    assert!(ready(&mut next).is_none());
+    drop(admitted);
+    assert!(ready(&mut next).is_some());
+    assert_eq!(queue.status(), FairStatus { running: 0, waiting: 0 });
+}
+
+#[test]
+fn shares_set_limits_and_priorities() {
+    let shares = HashMap::from([
+        (who("slow"), Share { running: Some(1), waiting: Some(1), ..Share::default() }),
+        (who("vip"), Share { priority: 1, ..Share::default() }),
+    ]);
+    let queue = FairQueue::new(FairLimits { running: 2, waiting: 10, shares, ..FairLimits::default() });
+    let mut first = enter(&queue, "slow");
+    let mut second = enter(&queue, "slow");
+    let slow = ready(&mut first);
+    assert!(slow.is_some() && ready(&mut second).is_none(), "one at a time, though there is room");
+    assert!(queue.enter(&who("slow"), 1).is_err(), "and one in line");
+    let ann = ready(&mut enter(&queue, "ann"));
+    let mut other = enter(&queue, "bob");
+    let mut vip = enter(&queue, "vip");
+    drop(ann);
+    assert!(ready(&mut other).is_none());
+    let vip = ready(&mut vip);
+    assert!(vip.is_some(), "a higher priority goes first");
+    drop(vip);
+    assert!(ready(&mut other).is_some());
+}
+
+#[test]
+fn a_wide_request_is_not_overtaken_for_ever() {
+    let queue = queue(3, 10);
+    let one = ready(&mut enter(&queue, "ann"));
+    let mut wide = queue.enter(&who("bob"), 3).expect("room to wait");
+    let mut small = enter(&queue, "cat");
+    assert!(ready(&mut wide).is_none() && ready(&mut small).is_none(), "it is the wide one's turn");
+    drop(one);
+    let wide = ready(&mut wide);
+    assert!(wide.is_some());
+    assert!(ready(&mut small).is_none());
+    drop(wide);
+    assert!(ready(&mut small).is_some());
+    let mut wider = queue.enter(&who("bob"), 99).expect("room");
+    assert!(ready(&mut wider).is_some(), "as many as there can be");
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Enter(usize, usize),
+    /// The n-th waiter looks whether it is its turn.
+    Look(usize),
+    Leave(usize),
+    /// The n-th that runs is done.
+    Finish(usize),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        3 => (0..4_usize, 1..3_usize).prop_map(|(who, places)| Step::Enter(who, places)),
+        3 => (0..8_usize).prop_map(Step::Look),
+        1 => (0..8_usize).prop_map(Step::Leave),
+        2 => (0..8_usize).prop_map(Step::Finish),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn whatever_happens_limits_hold_order_is_kept_and_nobody_is_forgotten(
+        steps in prop::collection::vec(step(), 0..80),
+        running in 1..4_usize,
+        waiting in 0..4_usize,
+    ) {
+        let names = ["a", "b", "c", "d"];
+        let queue = queue(running, waiting);
+        let mut lines: BTreeMap<usize, VecDeque<(usize, Waiter)>> = BTreeMap::new();
+        let mut permits: Vec<(usize, Permit)> = Vec::new();
+        for step in steps {
+            match step {
+                Step::Enter(who_, places) => match queue.enter(&who(names[who_]), places) {
+                    Ok(waiter) => lines.entry(who_).or_default().push_back((places.min(running), waiter)),
+                    Err(full) => prop_assert!(full.waiting >= waiting),
+                },
+                Step::Look(at) => {
+                    if let Some(line) = lines.get_mut(&(at % 4)) {
+                        // Those behind the first may hold a place only if the first does.
+                        let mut first_refused = false;
+                        let mut rest = VecDeque::new();
+                        for (places, mut waiter) in line.drain(..) {
+                            if let Some(permit) = ready(&mut waiter) {
+                                prop_assert!(!first_refused, "somebody jumped the line");
+                                permits.push((places, permit));
+                            } else {
+                                first_refused = true;
+                                rest.push_back((places, waiter));
+                            }
+                        }
+                        *line = rest;
+                    }
+                }
+                Step::Leave(at) => {
+                    if let Some(line) = lines.get_mut(&(at % 4)) {
+                        line.pop_back();
+                    }
+                }
+                Step::Finish(at) => {
+                    if !permits.is_empty() {
+                        permits.remove(at % permits.len());
+                    }
+                }
+            }
+            let status = queue.status();
+            prop_assert!(status.running <= running);
+            prop_assert!(status.running >= permits.iter().map(|(places, _)| places).sum::<usize>());
+        }
+        // Once everybody is served or gone, nothing is left behind.
+        permits.clear();
+        loop {
+            let mut moved = false;
+            for line in lines.values_mut() {
+                while let Some((_, waiter)) = line.front_mut() {
+                    let Some(permit) = ready(waiter) else { break };
+                    drop(permit);
+                    line.pop_front();
+                    moved = true;
+                }
+            }
+            if !moved {
+                break;
+            }
+        }
+        prop_assert!(lines.values().all(VecDeque::is_empty), "somebody waits for ever");
+        prop_assert_eq!(queue.status(), FairStatus { running: 0, waiting: 0 });
+    }
+}
