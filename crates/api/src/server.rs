@@ -79,7 +79,7 @@ impl Default for Deadlines {
         Self {
             head: Duration::from_secs(10),
             idle: Duration::from_secs(75),
-            rest: Duration::from_secs(2),
+            rest: Duration::from_millis(100),
             send: Duration::from_secs(30),
             linger: Duration::from_secs(2),
             drain: Duration::from_secs(30),

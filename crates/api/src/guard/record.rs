@@ -91,13 +91,14 @@ impl Record {
         let route = request.extensions().get::<MatchedPath>();
         // A path that nobody serves is a stranger's text: it may stand in the log, but not become a label.
         let route = route.map_or_else(|| "unmatched".to_owned(), |path| path.as_str().to_owned());
+        // Text of strangers goes in as strings: the log's writers escape those, and not what is only displayed.
         tracing::info!(
             target: "gembridge::request",
             request = %id.0,
             address = %client,
-            method = %request.method(),
-            path = ?request.uri().path(),
-            user_agent = request.headers().get(header::USER_AGENT).map(tracing::field::debug),
+            method = request.method().as_str(),
+            path = request.uri().path(),
+            user_agent = request.headers().get(header::USER_AGENT).and_then(|agent| agent.to_str().ok()),
             "request started"
         );
         metrics::gauge!(names::ACTIVE_REQUESTS).increment(1.0);
@@ -127,13 +128,13 @@ impl Record {
             ms = millis(took),
             first_token_ms = notes.first_token.map(millis),
             queue_ms = notes.queued.map(millis),
-            model_asked = notes.model_asked.as_deref().map(tracing::field::debug),
+            model_asked = notes.model_asked,
             model_used = notes.model_used,
             stream = notes.stream,
             session = notes.session,
             input_tokens = notes.input_tokens,
             output_tokens = notes.output_tokens,
-            failure = notes.failure.as_deref().map(tracing::field::debug),
+            failure = notes.failure,
             "request ended"
         );
         self.measure(status, took, &notes);
