@@ -112,7 +112,8 @@ async fn r7b_a_flood_on_stderr_neither_blocks_the_agent_nor_is_remembered() {
     assert_eq!(client.turn("say through").await.finished(), "through");
     let turned = client.turn("exit 4").await;
     let tail = turned.failed_as(FailureKind::Crashed).stderr_tail.clone().unwrap_or_default();
-    assert!(tail.ends_with("very many on stderr\\n"), "{}", &tail[tail.len().saturating_sub(100)..]);
+    let last = tail.lines().last().unwrap_or_default();
+    assert!(last.contains("this line is one of very many on stderr"), "{last}");
     assert!(tail.len() < 64 << 10, "{} bytes", tail.len());
     stage.end().await;
 }

@@ -1,6 +1,6 @@
 //! What an agent leaves behind: processes, descriptors, folders.
 
-use gembridge_core::model::{FailureKind, Outcome};
+use gembridge_core::model::{Event, FailureKind, Outcome};
 use gembridge_drivers::acp::Spares;
 use gembridge_testkit::process_table::wait_until_gone;
 use gembridge_testkit::{open_fds, processes_with_tag};
@@ -134,11 +134,14 @@ async fn r11_descriptors_and_private_folders_are_back_after_two_hundred_turns_an
 #[tokio::test]
 async fn r9_a_command_that_an_agent_runs_ends_with_its_session() {
     let stage = Plan::fake(&[]).start();
-    let client = stage.session().await;
+    let (mut client, mut other) = (stage.session().await, stage.session().await);
     let endless = stage.workspace().join(command_tag(&stage));
     std::fs::write(&endless, "").unwrap();
     client.prompt(&format!("terminal tail -f {} ;; say never", endless.display())).await;
-    eventually("the command runs", || (!commands(&stage).is_empty()).then_some(())).await;
+    // The agent names the terminal, and then waits for its end.
+    client.until(|event| matches!(event, Event::ToolCall(_)).then_some(())).await;
+    assert_eq!(other.turn("say beside").await.finished(), "beside");
+    assert!(!commands(&stage).is_empty(), "the command runs");
     client.handle.close().await.unwrap();
     eventually("the command ended", || commands(&stage).is_empty().then_some(())).await;
     stage.end().await;
