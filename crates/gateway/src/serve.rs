@@ -4,6 +4,7 @@ mod address;
 mod agents;
 mod audit;
 mod banner;
+mod housekeeping;
 mod models;
 mod notify;
 mod reach;
@@ -43,8 +44,9 @@ use crate::keys::{self, FileKeys, KeyFile, KeyLimits, StoredRank};
 use crate::{leftovers, terminal};
 use agents::{Agents, Served};
 use banner::{Banner, Shown};
+use housekeeping::Housekeeping;
 use reach::Reachable;
-use running::Gateway;
+use running::{Care, Gateway};
 
 /// Serves until a signal says otherwise.
 pub fn serve(typed_hosts: &[HostName], context: &Context) -> CommandResult {
@@ -93,7 +95,9 @@ fn open(typed_hosts: &[HostName], context: &Context) -> Result<Gateway, CommandE
     let app = routes::app(&guard, faces);
     warn_about(&addresses, &served, &reachable, settings);
     terminal::print(&Banner { addresses: &addresses, agent: &served[0].agent, key: shown }.text())?;
-    Ok(Gateway { server, app, guard, keys, reachable, readiness, openai, sessions, served, spawner, metrics })
+    let housekeeping = Housekeeping::new(&sessions, &served, settings);
+    let care = Care::new(guard, keys, reachable, readiness, openai, served);
+    Ok(Gateway { server, app, care, housekeeping, sessions, spawner, metrics })
 }
 
 /// Beyond this machine nobody gets in without a key, so there must be one.

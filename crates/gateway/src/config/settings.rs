@@ -129,6 +129,9 @@ pub struct LimitSettings {
     pub queue: Count,
     /// Sessions in memory at once.
     pub sessions: Count,
+    /// Sessions of one agent that may wait for their next message; the one used longest ago leaves first. Without it: as
+    /// many as fill four of the agent's processes.
+    pub idle_sessions: Option<Count>,
     /// A session that nobody uses for this long leaves the memory, and its agent is told to forget it.
     pub keep: Span,
 }
@@ -145,6 +148,7 @@ impl Default for LimitSettings {
             turns: None,
             queue: Count(256),
             sessions: Count(4_096),
+            idle_sessions: None,
             keep: Span(Duration::from_mins(30)),
         }
     }

@@ -17,6 +17,7 @@ use gembridge_process::Spawner;
 use metrics_exporter_prometheus::PrometheusHandle;
 
 use super::agents::Served;
+use super::housekeeping::Housekeeping;
 use super::notify::Notifier;
 use super::reach::Reachable;
 use super::signals::{Signals, Told};
@@ -34,28 +35,23 @@ const LOOK: Duration = Duration::from_secs(1);
 pub struct Gateway {
     pub server: Server,
     pub app: Router,
-    pub guard: Arc<Guard>,
-    pub keys: Arc<FileKeys>,
-    pub reachable: Reachable,
-    pub readiness: Readiness,
-    pub openai: Arc<OpenAi>,
+    pub care: Care,
+    pub housekeeping: Housekeeping,
     pub sessions: Arc<Sessions>,
-    pub served: Vec<Served>,
     pub spawner: Spawner,
     pub metrics: PrometheusHandle,
 }
 
 impl Gateway {
     pub async fn run(self, context: &Context) -> CommandResult {
-        let Self { server, app, guard, keys, reachable, readiness, openai, sessions, served, spawner, metrics } = self;
+        let Self { server, app, mut care, housekeeping, sessions, spawner, metrics } = self;
         let mut signals = Signals::new().context("cannot listen to signals")?;
         let notifier = Notifier::new(&context.config.environment);
-        let mut care =
-            Care { guard, keys, reachable, readiness: readiness.clone(), openai, served, seen: BTreeMap::new() };
         let stop = Stop::default();
         let mut serving = pin!(server.serve(app, stop.clone()));
         let mut beating = pin!(notifier.beat());
         let mut upkeep = pin!(metrics::upkeep(metrics));
+        let mut cleaning = pin!(housekeeping.keep());
         let mut look = tokio::time::interval(LOOK);
         notifier.ready();
         loop {
@@ -64,6 +60,7 @@ impl Gateway {
                 _ = &mut serving => break,
                 () = &mut beating => {}
                 () = &mut upkeep => {}
+                () = &mut cleaning => {}
                 _ = look.tick() => care.look(),
                 told = signals.next() => match told {
                     Told::Reload => care.reload(context),
@@ -72,7 +69,7 @@ impl Gateway {
             }
         }
         tracing::info!(seconds = context.config.settings.server.drain.0.as_secs(), "draining");
-        readiness.drain();
+        care.readiness.drain();
         notifier.stopping();
         stop.drain.cancel();
         let drain = tokio::time::sleep(context.config.settings.server.drain.0);
@@ -103,7 +100,7 @@ impl Gateway {
 }
 
 /// What is looked after while the gateway runs.
-struct Care {
+pub struct Care {
     guard: Arc<Guard>,
     keys: Arc<FileKeys>,
     reachable: Reachable,
@@ -116,6 +113,17 @@ struct Care {
 }
 
 impl Care {
+    pub fn new(
+        guard: Arc<Guard>,
+        keys: Arc<FileKeys>,
+        reachable: Reachable,
+        readiness: Readiness,
+        openai: Arc<OpenAi>,
+        served: Vec<Served>,
+    ) -> Self {
+        Self { guard, keys, reachable, readiness, openai, served, seen: BTreeMap::new() }
+    }
+
     fn look(&mut self) {
         self.keys.refresh();
         self.reachable.refresh(&self.guard);

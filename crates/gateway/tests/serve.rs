@@ -1,0 +1,31 @@
+//! `gembridge serve` from outside: the built binary, real sockets, the demo agent and the fake agent.
+#![expect(clippy::disallowed_methods, reason = "a test of a binary starts it")]
+
+#[path = "serve/drain.rs"]
+mod drain;
+#[path = "serve/first_run.rs"]
+mod first_run;
+#[path = "serve/gateway.rs"]
+mod gateway;
+#[path = "serve/http.rs"]
+mod http;
+#[path = "serve/keys.rs"]
+mod keys;
+#[path = "serve/load.rs"]
+mod load;
+#[path = "serve/notify.rs"]
+mod notify;
+#[path = "serve/operations.rs"]
+mod operations;
+#[path = "serve/printed.rs"]
+mod printed;
+#[path = "serve/refusals.rs"]
+mod refusals;
+#[path = "serve/reload.rs"]
+mod reload;
+#[path = "serve/routes.rs"]
+mod routes;
+#[path = "serve/secrets.rs"]
+mod secrets;
+#[path = "serve/soak.rs"]
+mod soak;

@@ -1,0 +1,85 @@
+//! SIGTERM: no new work, running turns end, then everything is gone.
+
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+
+use crate::gateway::{Gateway, Home};
+use crate::http::{Connection, End};
+
+/// A connection that was there before; it answers once per request.
+fn ready(connection: &mut Connection) -> std::io::Result<u16> {
+    connection.send("GET", "/readyz", &[], None)?;
+    Ok(connection.answer()?.status)
+}
+
+fn agents_of(gateway: &Gateway) -> usize {
+    let tag = gateway.home.path("");
+    gembridge_testkit::processes_with_tag(tag.to_str().unwrap()).iter().filter(|pid| **pid != gateway.pid()).count()
+}
+
+#[test]
+fn r13_twenty_streams_end_whole_while_new_work_is_refused() {
+    let mut gateway = Home::new().serve();
+    let mut streams: Vec<_> = (0..20).map(|_| gateway.stream("slow 30 100")).collect();
+    for stream in &mut streams {
+        assert_eq!(stream.status, 200);
+        stream.until(" ");
+    }
+    gateway.signal(Signal::TERM);
+    gateway.wait_for("a closed listener", |gateway| TcpStream::connect(gateway.address).is_err().then_some(()));
+    assert!(gateway.is_running(), "running turns go on");
+    for stream in &mut streams {
+        let (_, end) = stream.rest();
+        assert_eq!(end, End::Done);
+    }
+    assert!(gateway.ended().success());
+    gateway.wait_for("the end of the agents", |gateway| (agents_of(gateway) == 0).then_some(()));
+}
+
+#[test]
+fn r13_readiness_is_gone_at_once_for_whoever_is_still_connected() {
+    let mut gateway = Home::new().serve();
+    let mut running = gateway.stream("slow 20 100");
+    let mut probe = gateway.connect();
+    // Kept busy, so that the connection stays: an idle one is closed.
+    assert_eq!(ready(&mut probe).unwrap(), 200);
+    gateway.signal(Signal::TERM);
+    gateway.wait_for("a refusal", |gateway| match ready(&mut probe) {
+        Ok(503) => Some(()),
+        Ok(_) => None,
+        // Closed before it could ask: nobody new gets in either.
+        Err(_) => TcpStream::connect(gateway.address).is_err().then_some(()),
+    });
+    assert_eq!(running.rest().1, End::Done);
+    assert!(gateway.ended().success());
+}
+
+#[test]
+fn r13_turns_that_take_longer_are_cut_with_a_word_and_the_exit_is_clean() {
+    let home = Home::new();
+    home.configure("[server]\ndrain = '1s'\n");
+    let mut gateway = home.serve();
+    let mut stream = gateway.stream("slow 3000 100");
+    stream.until(" ");
+    gateway.signal(Signal::TERM);
+    let (_, end) = stream.rest();
+    assert_eq!(end, End::Error("unavailable".to_owned()), "the client is told");
+    assert!(gateway.ended().success());
+    gateway.wait_for("the end of the agents", |gateway| (agents_of(gateway) == 0).then_some(()));
+}
+
+#[test]
+fn r13_a_second_signal_is_immediate_and_leaves_no_process() {
+    let mut gateway = Home::new().serve();
+    let mut stream = gateway.stream("slow 3000 100");
+    stream.until(" ");
+    gateway.signal(Signal::TERM);
+    gateway.wait_for("the drain", |gateway| gateway.stderr().contains("draining").then_some(()));
+    let second = Instant::now();
+    gateway.signal(Signal::TERM);
+    gateway.ended();
+    assert!(second.elapsed() < Duration::from_secs(20), "thirty seconds of drain were left");
+    gateway.wait_for("the end of the agents", |gateway| (agents_of(gateway) == 0).then_some(()));
+}

@@ -1,0 +1,251 @@
+//! A running gateway in a home of its own, with an environment built from empty.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::http::{Answer, Connection, Events, PATIENCE};
+
+pub struct Home {
+    root: TempDir,
+}
+
+impl Home {
+    pub fn new() -> Self {
+        let root = tempfile::tempdir().unwrap();
+        fs::create_dir_all(root.path().join(".config/gembridge")).unwrap();
+        let home = Self { root };
+        home.configure("");
+        home
+    }
+
+    pub fn path(&self, below: &str) -> PathBuf {
+        self.root.path().join(below)
+    }
+
+    pub fn config(&self, file: &str) -> PathBuf {
+        self.path(".config/gembridge").join(file)
+    }
+
+    pub fn state(&self, file: &str) -> PathBuf {
+        self.path(".local/state/gembridge").join(file)
+    }
+
+    /// Settings that let a test ask as often as it likes, and these.
+    pub fn configure(&self, further: &str) {
+        let text = format!("limits.requests = 10000000\nlimits.refused = 10000000\n{further}\n");
+        fs::write(self.config("gembridge.toml"), text).unwrap();
+    }
+
+    /// The fake agent as the agent `fake`.
+    pub fn with_fake(self, args: &[&str], further: &str) -> Self {
+        let program = gembridge_testkit::fake_agent_path();
+        let args = json!(args);
+        self.configure(&format!(
+            "{further}\n[agents.fake]\ncommand = {:?}\nargs = {args}\n",
+            program.to_str().unwrap()
+        ));
+        self
+    }
+
+    pub fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_gembridge"));
+        command
+            .args(args)
+            .env_clear()
+            .env("HOME", self.root.path())
+            .env("PATH", self.path("nothing"))
+            .current_dir(self.root.path())
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// Runs another command of the binary to its end.
+    #[track_caller]
+    pub fn run(&self, args: &[&str]) -> String {
+        let output = self.command(args).output().unwrap();
+        assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// A new key of this name.
+    pub fn key(&self, name: &str) -> String {
+        self.run(&["keys", "create", name]).trim().to_owned()
+    }
+
+    /// A gateway that does not come up: its exit code and what it says.
+    pub fn refused(&self, args: &[&str]) -> (i32, String) {
+        let port: &[&str] = if args.contains(&"--port") { &[] } else { &["--port", "0"] };
+        let output = self.command(&[&["serve"], port, args].concat()).output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "", "nothing is announced");
+        (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+    }
+
+    pub fn serve(self) -> Gateway {
+        self.serve_with(&["--agent", "demo"], &[])
+    }
+
+    pub fn serve_fake(self) -> Gateway {
+        self.serve_with(&["--agent", "fake"], &[])
+    }
+
+    pub fn serve_with(self, args: &[&str], variables: &[(&str, &str)]) -> Gateway {
+        let output = |name: &str| fs::File::create(self.path(name)).unwrap();
+        let child = self
+            .command(&[&["serve", "--port", "0"], args].concat())
+            .envs(variables.iter().copied())
+            .stdout(output("stdout"))
+            .stderr(output("stderr"))
+            .spawn()
+            .unwrap();
+        let mut gateway =
+            Gateway { home: self, child, address: SocketAddr::from(([0, 0, 0, 0], 0)), key: String::new() };
+        let banner = gateway.wait_for("the banner", |gateway| {
+            let said = gateway.stdout();
+            said.contains("/docs\n").then_some(said)
+        });
+        let address = banner.lines().next().and_then(|line| line.split("http://").nth(1));
+        gateway.address = address.and_then(|address| address.parse().ok()).expect("the first line has the address");
+        let key = fs::read_to_string(gateway.home.state("key")).unwrap_or_default();
+        key.trim().clone_into(&mut gateway.key);
+        gateway
+    }
+}
+
+pub struct Gateway {
+    pub home: Home,
+    child: Child,
+    pub address: SocketAddr,
+    /// The admin's key of the first run.
+    pub key: String,
+}
+
+impl Gateway {
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub fn stdout(&self) -> String {
+        fs::read_to_string(self.home.path("stdout")).unwrap()
+    }
+
+    pub fn stderr(&self) -> String {
+        fs::read_to_string(self.home.path("stderr")).unwrap()
+    }
+
+    pub fn connect(&self) -> Connection {
+        Connection::open(self.address).unwrap()
+    }
+
+    /// One request with the admin's key.
+    pub fn get(&self, path: &str) -> Answer {
+        self.get_as(&self.key, path)
+    }
+
+    pub fn get_as(&self, key: &str, path: &str) -> Answer {
+        self.ask("GET", path, &[("authorization", &format!("Bearer {key}"))], None)
+    }
+
+    pub fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)], body: Option<&str>) -> Answer {
+        let mut connection = self.connect();
+        connection.send(method, path, headers, body).unwrap();
+        connection.answer().unwrap()
+    }
+
+    /// A whole completion of one message.
+    pub fn complete(&self, prompt: &str) -> Answer {
+        self.complete_as(&self.key, &said(prompt), &[])
+    }
+
+    pub fn complete_as(&self, key: &str, messages: &Value, headers: &[(&str, &str)]) -> Answer {
+        let mut connection = self.connect();
+        post(&mut connection, key, &json!({ "model": "default", "messages": messages }), headers);
+        connection.answer().unwrap()
+    }
+
+    /// A streamed completion of one message; its head has come.
+    pub fn stream(&self, prompt: &str) -> Events {
+        self.stream_as(&self.key, prompt)
+    }
+
+    pub fn stream_as(&self, key: &str, prompt: &str) -> Events {
+        let mut connection = self.connect();
+        post(&mut connection, key, &json!({ "model": "default", "stream": true, "messages": said(prompt) }), &[]);
+        Events::begin(connection).unwrap()
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        let pid = Pid::from_raw(self.pid().cast_signed()).unwrap();
+        kill_process(pid, signal).unwrap();
+    }
+
+    /// Waits until the process has ended.
+    pub fn ended(&mut self) -> ExitStatus {
+        self.wait_for("the end of the process", |gateway| gateway.child.try_wait().unwrap())
+    }
+
+    pub fn is_running(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_none()
+    }
+
+    /// Looks again and again until there is something.
+    #[track_caller]
+    pub fn wait_for<T>(&mut self, what: &str, mut look: impl FnMut(&mut Self) -> Option<T>) -> T {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            if let Some(found) = look(self) {
+                return found;
+            }
+            assert!(Instant::now() < deadline, "{what} did not come: {}", self.stderr());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Everything that was written into files of the state folder.
+    pub fn state_text(&self) -> String {
+        let mut all = String::new();
+        let mut folders = vec![self.home.state("")];
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(folder).unwrap().flatten() {
+                let path = entry.path();
+                if path.is_dir() {
+                    folders.push(path);
+                } else {
+                    all.push_str(&String::from_utf8_lossy(&fs::read(&path).unwrap_or_default()));
+                }
+            }
+        }
+        all
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        // Its guards end the agents.
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+/// Sends a request for a completion.
+pub fn post(connection: &mut Connection, key: &str, body: &Value, headers: &[(&str, &str)]) {
+    let authorization = format!("Bearer {key}");
+    let own = [("authorization", authorization.as_str()), ("content-type", "application/json")];
+    connection.send("POST", "/v1/chat/completions", &[&own, headers].concat(), Some(&body.to_string())).unwrap();
+}
+
+/// A conversation of one message.
+pub fn said(prompt: &str) -> Value {
+    json!([{ "role": "user", "content": prompt }])
+}
+
+pub fn read_lines(path: &Path) -> Vec<Value> {
+    let text = fs::read_to_string(path).unwrap_or_default();
+    text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+}

@@ -1,0 +1,117 @@
+//! Keys and origins that change while the gateway runs, and what one key sees of another's.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::gateway::{Home, said};
+use crate::http::End;
+
+#[test]
+fn s6_a_revoked_key_fails_on_its_next_request_and_its_streams_end() {
+    let gateway = Home::new().serve();
+    let (ann, bob) = (gateway.home.key("ann"), gateway.home.key("bob"));
+    let mut of_ann = gateway.stream_as(&ann, "slow 600 100");
+    let mut of_bob = gateway.stream_as(&bob, "slow 60 100");
+    assert_eq!((of_ann.status, of_bob.status), (200, 200));
+    of_ann.until(" ");
+    gateway.home.run(&["keys", "revoke", "ann"]);
+    let revoked = Instant::now();
+    let refused = gateway.get_as(&ann, "/v1/models");
+    assert_eq!((refused.status, refused.code().as_str()), (401, "invalid_api_key"));
+    let (_, end) = of_ann.rest();
+    assert_ne!(end, End::Done);
+    // Sixty seconds of text were left; five are allowed, the rest is for a busy machine.
+    assert!(revoked.elapsed() < Duration::from_secs(20), "{:?}", revoked.elapsed());
+    assert_eq!(of_bob.rest().1, End::Done, "others are not disturbed");
+}
+
+#[test]
+fn a_new_key_works_at_once_and_is_listed_without_itself() {
+    let gateway = Home::new().serve();
+    let made = gateway.home.run(&["keys", "create", "ci", "--turns", "2", "--priority", "-1", "--json"]);
+    let made: serde_json::Value = serde_json::from_str(&made).unwrap();
+    let key = made["key"].as_str().unwrap();
+    assert_eq!(gateway.get_as(key, "/v1/models").status, 200);
+    let listed = gateway.home.run(&["keys", "list"]);
+    assert!(listed.contains("admin") && listed.contains("ci") && listed.contains("turns 2, priority -1"), "{listed}");
+    let as_json = gateway.home.run(&["keys", "list", "--json"]);
+    assert!(!listed.contains(key) && !as_json.contains(key));
+}
+
+#[test]
+fn s7_a_key_comes_in_every_usual_header_and_two_that_differ_are_refused() {
+    let gateway = Home::new().serve();
+    let key = gateway.key.as_str();
+    let bearer = format!("Bearer {key}");
+    for (headers, status) in [
+        (vec![("authorization", bearer.as_str())], 200),
+        (vec![("x-api-key", key)], 200),
+        (vec![("x-goog-api-key", key)], 200),
+        (vec![("authorization", bearer.as_str()), ("x-api-key", key)], 200),
+        (vec![("authorization", bearer.as_str()), ("x-api-key", "other")], 400),
+        (vec![("x-api-key", "' OR 1=1--")], 401),
+        (vec![], 401),
+    ] {
+        assert_eq!(gateway.ask("GET", "/v1/models", &headers, None).status, status, "{headers:?}");
+    }
+}
+
+#[test]
+fn s11_another_keys_session_does_not_exist() {
+    let gateway = Home::new().serve();
+    let (ann, bob) = (gateway.home.key("ann"), gateway.home.key("bob"));
+    let first = gateway.complete_as(&ann, &said("hello"), &[]);
+    let session = first.header("x-session-id").expect("the session is named").to_owned();
+    let unknown = "01a1de76-8378-75da-9a63-fc285e32a817";
+    let of = |key: &str, session: &str| gateway.complete_as(key, &said("count"), &[("x-session-id", session)]);
+    assert_eq!(of(&ann, &session).status, 200, "its owner goes on with it");
+    let (theirs, nobodys) = (of(&bob, &session), of(&bob, unknown));
+    assert_eq!((theirs.status, nobodys.status), (404, 404), "{}", theirs.body);
+    let told = |answer: &crate::http::Answer, id: &str| {
+        let mut body = answer.json();
+        body["error"]["request_id"] = json!(null);
+        body.to_string().replace(id, "ID")
+    };
+    assert_eq!(told(&theirs, &session), told(&nobodys, unknown));
+}
+
+#[test]
+fn s11_two_keys_with_one_history_have_two_sessions() {
+    let gateway = Home::new().serve();
+    let (ann, bob) = (gateway.home.key("ann"), gateway.home.key("bob"));
+    let first = gateway.complete_as(&ann, &said("hello"), &[]);
+    let history = json!([
+        { "role": "user", "content": "hello" },
+        { "role": "assistant", "content": first.text() },
+        { "role": "user", "content": "count" },
+    ]);
+    let go_on = |key: &str| {
+        let answer = gateway.complete_as(key, &history, &[]);
+        answer.header("x-session-id").unwrap().to_owned()
+    };
+    let theirs = go_on(&bob);
+    assert_eq!(Some(go_on(&ann).as_str()), first.header("x-session-id"));
+    assert_ne!(Some(theirs.as_str()), first.header("x-session-id"));
+}
+
+#[test]
+fn s3b_an_origin_is_allowed_and_removed_while_the_gateway_runs() {
+    let mut gateway = Home::new().serve();
+    let origin = "https://app.example";
+    let bearer = format!("Bearer {}", gateway.key);
+    let status = |gateway: &crate::gateway::Gateway| {
+        gateway.ask("GET", "/v1/models", &[("authorization", &bearer), ("origin", origin)], None)
+    };
+    let refused = status(&gateway);
+    assert_eq!(refused.status, 403);
+    assert!(refused.body.contains("gembridge origins allow https://app.example"), "{}", refused.body);
+    gateway.home.run(&["origins", "allow", "HTTPS://App.example:443/"]);
+    assert_eq!(gateway.home.run(&["origins", "list"]), "https://app.example\n");
+    gateway.wait_for("the allowed origin", |gateway| (status(gateway).status == 200).then_some(()));
+    assert_eq!(status(&gateway).header("access-control-allow-origin"), Some(origin));
+    gateway.home.run(&["origins", "remove", origin]);
+    gateway.wait_for("the refusal", |gateway| (status(gateway).status == 403).then_some(()));
+    let audit = std::fs::read_to_string(gateway.home.state("audit.jsonl")).unwrap();
+    assert!(audit.contains("https://app.example"), "s33: refused origins are in the audit");
+}

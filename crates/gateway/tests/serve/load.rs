@@ -1,0 +1,111 @@
+//! Many clients at once, clients that leave, and lines that are full.
+
+use std::sync::Barrier;
+use std::time::{Duration, Instant};
+
+use crate::gateway::{Home, post, read_lines, said};
+use crate::http::{End, Events};
+
+const CLIENTS: usize = 200;
+
+#[test]
+fn r12_two_hundred_streams_at_once_all_arrive_whole_and_none_waits_much_longer() {
+    let gateway = Home::new().serve();
+    let everybody = Barrier::new(CLIENTS);
+    let mut times: Vec<Duration> = std::thread::scope(|scope| {
+        let clients: Vec<_> = (0..CLIENTS)
+            .map(|_| {
+                scope.spawn(|| {
+                    everybody.wait();
+                    let began = Instant::now();
+                    let mut stream = gateway.stream("slow 50 100");
+                    assert_eq!(stream.status, 200);
+                    let (text, end) = stream.rest();
+                    assert_eq!((text.split_whitespace().count(), end), (50, End::Done));
+                    began.elapsed()
+                })
+            })
+            .collect();
+        clients.into_iter().map(|client| client.join().unwrap()).collect()
+    });
+    let resident = gembridge_testkit::rss_kb(gateway.pid());
+    assert!(resident < 200 << 10, "{resident} kB");
+    times.sort();
+    let (median, slowest) = (times[CLIENTS / 2], times[CLIENTS - 1]);
+    assert!(slowest <= 2 * median, "median {median:?}, slowest {slowest:?}");
+}
+
+#[test]
+fn r8_a_client_that_leaves_cancels_its_turn() {
+    let home = Home::new();
+    let record = home.path("record");
+    let mut gateway = home.with_fake(&["--record", record.to_str().unwrap()], "").serve_fake();
+    let mut stream = gateway.stream("say hello ;; wait-cancel");
+    stream.until("hello");
+    drop(stream);
+    let cancelled = |_: &mut crate::gateway::Gateway| {
+        read_lines(&record).iter().any(|line| line["recv"]["method"] == "session/cancel").then_some(())
+    };
+    gateway.wait_for("the cancel", cancelled);
+    gateway.wait_for("the end of the request", |gateway| {
+        gateway.get("/metrics").body.contains("gembridge_active_requests 1\n").then_some(())
+    });
+    assert_eq!(gateway.complete("say next").text(), "next");
+}
+
+#[test]
+fn r19_a_line_that_is_full_refuses_exactly_those_that_are_too_many() {
+    let home = Home::new();
+    let gate = home.path("gate");
+    let prompt = format!("until {} ;; say done", gate.display());
+    let mut gateway = home.with_fake(&[], "limits.turns = 1\nlimits.queue = 4\n").serve_fake();
+    let (running, waiting, too_many) = (1, 4, 5);
+    let mut connections = Vec::new();
+    for place in 0..running + waiting {
+        let mut connection = gateway.connect();
+        let body = serde_json::json!({ "model": "fake", "stream": true, "messages": said(&prompt) });
+        post(&mut connection, &gateway.key, &body, &[]);
+        connections.push(connection);
+        // One after the other, so that it is known who waits.
+        gateway.wait_for("the request in its line", |gateway| {
+            let metrics = gateway.get("/metrics").body;
+            metrics.contains(&format!("gembridge_active_requests {}\n", place + 2)).then_some(())
+        });
+    }
+    gateway.wait_for("a full line", |gateway| {
+        gateway.get("/metrics").body.contains("gembridge_queue_depth{agent=\"fake\"} 4\n").then_some(())
+    });
+    for _ in 0..too_many {
+        let refused = gateway.complete(&prompt);
+        assert_eq!((refused.status, refused.code().as_str()), (429, "queue_full"));
+        assert!(refused.header("retry-after").is_some());
+    }
+    // A waiter that leaves makes room for another.
+    drop(connections.pop());
+    gateway.wait_for("room in the line", |gateway| {
+        gateway.get("/metrics").body.contains("gembridge_queue_depth{agent=\"fake\"} 3\n").then_some(())
+    });
+    let mut late = gateway.connect();
+    let body = serde_json::json!({ "model": "fake", "stream": true, "messages": said(&prompt) });
+    post(&mut late, &gateway.key, &body, &[]);
+    connections.push(late);
+    std::fs::write(&gate, "").unwrap();
+    for connection in connections {
+        let mut events = Events::begin(connection).unwrap();
+        assert_eq!((events.status, events.rest()), (200, ("done".to_owned(), End::Done)));
+    }
+}
+
+#[test]
+fn sessions_that_wait_are_cleared_so_that_new_ones_find_room() {
+    let settings = "limits.sessions = 24\nlimits.idle_sessions = 4\n";
+    let mut gateway = Home::new().with_fake(&[], settings).serve_fake();
+    for round in 0..60 {
+        let answer = gateway.complete(&format!("say {round}"));
+        // The table may be full for a moment between two looks.
+        if answer.status != 200 {
+            assert_eq!(answer.status, 429, "{}", answer.body);
+            gateway.wait_for("room", |gateway| (gateway.complete("say room").status == 200).then_some(()));
+        }
+    }
+}

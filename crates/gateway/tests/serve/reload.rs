@@ -1,0 +1,38 @@
+//! SIGHUP: what is good is taken over, what is broken changes nothing.
+
+use std::fs;
+
+use rustix::process::Signal;
+
+use crate::gateway::{Gateway, Home};
+
+fn allows(gateway: &Gateway, host: &str) -> bool {
+    gateway.ask("GET", "/health", &[("host", host)], None).status == 200
+}
+
+#[test]
+fn r25_a_hang_up_takes_good_settings_and_keeps_the_old_when_they_are_broken() {
+    let mut gateway = Home::new().serve();
+    assert!(!allows(&gateway, "one.example"));
+    gateway.home.configure("[server]\nhosts = ['one.example']\n");
+    gateway.signal(Signal::HUP);
+    gateway.wait_for("the new host", |gateway| allows(gateway, "one.example").then_some(()));
+
+    gateway.home.configure("[server]\nhsots = ['two.example']\n");
+    gateway.signal(Signal::HUP);
+    gateway.wait_for("the complaint", |gateway| {
+        let said = gateway.stderr();
+        (said.contains("the settings stay as they were") && said.contains("did you mean `hosts`?")).then_some(())
+    });
+    assert!(allows(&gateway, "one.example") && !allows(&gateway, "two.example"));
+    assert_eq!(gateway.complete("hello").status, 200);
+}
+
+#[test]
+fn r25_a_key_file_that_breaks_locks_nobody_out() {
+    let mut gateway = Home::new().serve();
+    fs::write(gateway.home.config("keys.toml"), "[[keys").unwrap();
+    gateway.signal(Signal::HUP);
+    gateway.wait_for("the complaint", |gateway| gateway.stderr().contains("the keys stay as they were").then_some(()));
+    assert_eq!(gateway.get("/v1/models").status, 200);
+}

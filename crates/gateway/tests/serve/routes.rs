@@ -1,0 +1,146 @@
+//! Every route that the gateway describes, asked without a key, from foreign names and foreign pages.
+
+use serde_json::Value;
+
+use crate::gateway::{Gateway, Home};
+use crate::http::Answer;
+
+struct Route {
+    method: String,
+    path: String,
+    is_open: bool,
+}
+
+/// Read from `/openapi.json`, so that a route that is added is tested.
+fn routes(gateway: &Gateway) -> Vec<Route> {
+    let described = gateway.get("/openapi.json").json();
+    let mut routes = Vec::new();
+    for (path, methods) in described["paths"].as_object().unwrap() {
+        for (method, operation) in methods.as_object().unwrap() {
+            let is_open = operation["security"].as_array().is_some_and(|all| all.contains(&serde_json::json!({})));
+            // A path that takes an id is asked for with one.
+            let path = path.split('/').map(|part| if part.starts_with('{') { "some-id" } else { part });
+            let path = path.collect::<Vec<_>>().join("/");
+            routes.push(Route { method: method.to_uppercase(), path, is_open });
+        }
+    }
+    assert!(routes.len() >= 12, "few routes are described");
+    routes
+}
+
+fn ask(gateway: &Gateway, route: &Route, headers: &[(&str, &str)]) -> Answer {
+    let body = (route.method == "POST").then_some("{}");
+    let own = [("content-type", "application/json")];
+    gateway.ask(&route.method, &route.path, &[&own, headers].concat(), body)
+}
+
+#[test]
+fn s1_every_route_but_the_open_ones_answers_401_without_a_key() {
+    let gateway = Home::new().serve();
+    let mut open = Vec::new();
+    for route in routes(&gateway) {
+        let answer = ask(&gateway, &route, &[]);
+        if route.is_open {
+            assert_eq!(answer.status, 200, "{} {}", route.method, route.path);
+            open.push(route.path);
+        } else {
+            let said = (answer.status, answer.code());
+            assert_eq!(said, (401, "invalid_api_key".to_owned()), "{} {}", route.method, route.path);
+            assert!(answer.json()["error"]["request_id"].is_string());
+        }
+        assert!(answer.header("x-request-id").is_some(), "every answer carries its number");
+    }
+    open.sort();
+    // The list is short, and it does not grow by accident.
+    assert_eq!(open, ["/docs", "/docs/page.css", "/docs/page.js", "/health", "/healthz", "/readyz"]);
+}
+
+#[test]
+fn s2_s3_no_route_answers_a_foreign_name_or_a_foreign_page() {
+    let gateway = Home::new().serve();
+    let bearer = format!("Bearer {}", gateway.key);
+    for route in routes(&gateway) {
+        for foreign in [
+            &[("host", "evil.example")][..],
+            &[("origin", "https://evil.example")],
+            &[("origin", "null")],
+            &[("origin", "http://localhost.evil.com")],
+            &[("sec-fetch-site", "cross-site")],
+        ] {
+            let answer = ask(&gateway, &route, &[&[("authorization", bearer.as_str())], foreign].concat());
+            assert_eq!(answer.status, 403, "{} {} {foreign:?}", route.method, route.path);
+        }
+        let near = ask(&gateway, &route, &[("authorization", &bearer), ("origin", "http://localhost:3000")]);
+        assert_ne!(near.status, 403, "{} {}", route.method, route.path);
+    }
+}
+
+#[test]
+fn s3_nothing_but_json_is_taken() {
+    let gateway = Home::new().serve();
+    let bearer = format!("Bearer {}", gateway.key);
+    for route in routes(&gateway).iter().filter(|route| route.method == "POST") {
+        for media in ["text/plain", "multipart/form-data; boundary=x", "application/x-www-form-urlencoded"] {
+            let headers = [("authorization", bearer.as_str()), ("content-type", media)];
+            assert_eq!(gateway.ask("POST", &route.path, &headers, Some("{}")).status, 415, "{} {media}", route.path);
+        }
+    }
+}
+
+#[test]
+fn s10_odd_spellings_of_a_path_skip_nothing() {
+    let gateway = Home::new().serve();
+    for path in
+        ["//v1/models", "/v1/%2e%2e/models", "/V1/models", "/v1/models/", "/health/../metrics", "/%6detrics", "/x"]
+    {
+        assert_eq!(gateway.ask("GET", path, &[], None).status, 401, "{path}");
+    }
+    assert_eq!(gateway.get("/no/such/thing").status, 404);
+}
+
+#[test]
+fn s27_the_page_comes_with_its_policy_and_needs_nothing_from_elsewhere() {
+    let gateway = Home::new().serve();
+    for path in ["/docs", "/docs/page.js", "/docs/page.css"] {
+        let answer = gateway.ask("GET", path, &[], None);
+        assert_eq!(answer.status, 200);
+        assert_eq!(
+            answer.header("content-security-policy"),
+            Some(
+                "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
+                 frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+            )
+        );
+        assert_eq!(answer.header("x-content-type-options"), Some("nosniff"));
+        assert_eq!(answer.header("referrer-policy"), Some("no-referrer"));
+        assert!(!answer.body.contains("https://"), "{path}");
+    }
+}
+
+#[test]
+fn every_described_body_has_a_shape() {
+    let gateway = Home::new().serve();
+    let described = gateway.get("/openapi.json").json();
+    let body = &described["paths"]["/v1/chat/completions"]["post"]["requestBody"]["content"]["application/json"];
+    let name = body["schema"]["$ref"].as_str().unwrap().rsplit('/').next().unwrap();
+    let fields = &described["components"]["schemas"][name]["properties"];
+    for field in ["model", "messages", "stream", "max_completion_tokens", "stop"] {
+        assert!(fields[field].is_object(), "{field} is not described");
+    }
+    // Nothing points to what is not there.
+    let schemas = described["components"]["schemas"].as_object().unwrap();
+    for name in references(&described) {
+        assert!(schemas.contains_key(&name), "{name} is described nowhere");
+    }
+}
+
+fn references(value: &Value) -> Vec<String> {
+    match value {
+        Value::Object(fields) => {
+            let own = fields.get("$ref").and_then(Value::as_str).and_then(|path| path.rsplit('/').next());
+            own.map(str::to_owned).into_iter().chain(fields.values().flat_map(references)).collect()
+        }
+        Value::Array(entries) => entries.iter().flat_map(references).collect(),
+        _ => Vec::new(),
+    }
+}
