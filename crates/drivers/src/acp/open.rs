@@ -15,7 +15,7 @@ use super::hands::{Hands, Work};
 use super::launch::{AcpSetup, Home};
 use super::process::{AgentProcess, Lease, Premade};
 use super::repeat::RepeatFilter;
-use super::session::{AcpSession, model_option};
+use super::session::{AcpSession, StandIns};
 use super::table::{Opening, Phase};
 use super::{decode, encode, error, wire};
 use crate::profile::{Execution, Quirk};
@@ -29,7 +29,7 @@ const REPLAY_QUIET: Duration = Duration::from_millis(300);
 /// A session for whoever asked.
 pub(super) async fn session(setup: &AcpSetup, lease: Lease, spec: SessionSpec) -> Result<Opened, Failure> {
     let process = Arc::clone(lease.process());
-    let ready = match prepared(&process, &spec, lease) {
+    let ready = match prepared(setup, &process, &spec, lease) {
         Prepared::Ahead(ready) => *ready,
         Prepared::Place(lease) => match loaded(setup, &process, &spec).await? {
             Some(half) => half.ready(lease, Resumed::Yes, spec.slash),
@@ -62,8 +62,9 @@ enum Prepared {
 }
 
 /// The session that was made ahead, if it is what was asked for.
-fn prepared(process: &Arc<AgentProcess>, spec: &SessionSpec, place: Lease) -> Prepared {
-    let plain = spec.resume.is_none() && spec.tool_servers.is_empty() && spec.workspace.is_none();
+fn prepared(setup: &AcpSetup, process: &Arc<AgentProcess>, spec: &SessionSpec, place: Lease) -> Prepared {
+    let nothing_to_load = spec.resume.is_none() || !is_kept(setup, spec);
+    let plain = nothing_to_load && spec.tool_servers.is_empty() && spec.workspace.is_none();
     match plain.then(|| process.take_premade()).flatten() {
         Some((premade, lease)) => {
             process.uncount(place);
@@ -124,8 +125,8 @@ impl Half {
             Some(folder) => lease.in_folder(folder),
             None => lease,
         };
-        let option = wire(&self.answer).and_then(|opened| model_option(&opened));
-        let session = AcpSession::new(lease, self.name, slash, facts(&self.answer).models, option);
+        let stand_ins = wire(&self.answer).map(|opened| StandIns::of(&opened)).unwrap_or_default();
+        let session = AcpSession::new(lease, self.name, slash, facts(&self.answer).models, stand_ins);
         Ready { session, answer: self.answer, signals: self.signals, resumed }
     }
 }

@@ -30,8 +30,28 @@ pub(super) struct AcpSession {
     /// The agent was told to end the turn that runs.
     told_to_cancel: bool,
     models: Vec<Model>,
-    /// The option that stands for the model, where the agent has no other way.
-    model_option: Option<Arc<str>>,
+    stand_ins: StandIns,
+}
+
+/// Configuration options that stand for the model and the mode, where the agent has no other way to set them.
+#[derive(Clone, Default)]
+pub(super) struct StandIns {
+    model: Option<Arc<str>>,
+    mode: Option<Arc<str>>,
+}
+
+impl StandIns {
+    pub(super) fn of(opened: &wire::SessionOpened<'_>) -> Self {
+        let options = opened.config_options.map(decode::config_options).unwrap_or_default();
+        let of_category = |category: &str| {
+            let option = options.iter().find(|option| option.category.as_deref() == Some(category))?;
+            Some(option.id.as_str().into())
+        };
+        Self {
+            model: of_category("model").filter(|_| opened.models.is_none()),
+            mode: of_category("mode").filter(|_| opened.modes.is_none()),
+        }
+    }
 }
 
 impl AcpSession {
@@ -40,9 +60,9 @@ impl AcpSession {
         name: Arc<str>,
         slash: SlashCommands,
         models: Vec<Model>,
-        model_option: Option<Arc<str>>,
+        stand_ins: StandIns,
     ) -> Self {
-        Self { lease, name, slash, told_to_cancel: false, models, model_option }
+        Self { lease, name, slash, told_to_cancel: false, models, stand_ins }
     }
 
     pub(super) fn name(&self) -> Arc<str> {
@@ -54,8 +74,8 @@ impl AcpSession {
         if let Err(failure) = checked(&self.models, &change) {
             return Box::pin(std::future::ready(Err(failure)));
         }
-        let (process, name, model_option) = (Arc::clone(self.lease.process()), self.name(), self.model_option.clone());
-        Box::pin(async move { changed(&process, &name, model_option.as_deref(), change).await })
+        let (process, name, stand_ins) = (Arc::clone(self.lease.process()), self.name(), self.stand_ins.clone());
+        Box::pin(async move { changed(&process, &name, &stand_ins, change).await })
     }
 
     fn has(&self, quirk: Quirk) -> bool {
@@ -223,18 +243,23 @@ fn checked(models: &[Model], change: &Change) -> Result<(), Failure> {
 async fn changed(
     process: &AgentProcess,
     session: &str,
-    model_option: Option<&str>,
+    stand_ins: &StandIns,
     change: Change,
 ) -> Result<Changed, Failure> {
     let connection = process.connection();
     match change {
         Change::Mode(mode) => {
-            let params = json!({ "sessionId": session, "modeId": mode });
-            let answer = connection.call("session/set_mode", &params, CHANGE).await?;
+            let answer = match &stand_ins.mode {
+                None => {
+                    let params = json!({ "sessionId": session, "modeId": mode });
+                    connection.call("session/set_mode", &params, CHANGE).await?
+                }
+                Some(option) => set_option(connection, session, option, &json!(mode)).await?,
+            };
             Ok(Changed { events: vec![Event::Mode(mode)], answer: Some(Opaque(answer)) })
         }
         Change::Model(model) => {
-            let answer = match model_option {
+            let answer = match &stand_ins.model {
                 None => {
                     let params = json!({ "sessionId": session, "modelId": model });
                     connection.call("session/set_model", &params, CHANGE).await?
@@ -272,13 +297,4 @@ async fn set_option(
 
 fn opaque(raw: &RawValue) -> Opaque {
     Opaque(Bytes::copy_from_slice(raw.get().as_bytes()))
-}
-
-/// The id of the option that stands for the model.
-pub(super) fn model_option(opened: &wire::SessionOpened<'_>) -> Option<Arc<str>> {
-    if opened.models.is_some() {
-        return None;
-    }
-    let options = opened.config_options.map(decode::config_options)?;
-    options.iter().find(|option| option.category.as_deref() == Some("model")).map(|option| option.id.as_str().into())
 }
