@@ -108,7 +108,7 @@ fn files_terminals_and_questions_go_to_the_client() {
     let read = run("read a.txt line 2 limit 3", |_| json!({"content": "two"}));
     assert_eq!(read.text(), "read: two");
     let params = &read.requests("fs/read_text_file")[0]["params"];
-    assert_eq!((&params["path"], &params["line"], &params["limit"]), (&json!("/work/a.txt"), &json!(2), &json!(3)));
+    assert_eq!((&params["path"], &params["line"], &params["limit"]), (&json!("/folder/a.txt"), &json!(2), &json!(3)));
     let written = run("write /abs/b.txt one\\ntwo", |_| json!(null));
     assert_eq!(written.text(), "write: ok");
     assert_eq!(written.requests("fs/write_text_file")[0]["params"]["content"], "one\ntwo");
