@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use gembridge_core::driver::Signal;
-use gembridge_core::model::{Failure, FailureKind, Stop};
+use gembridge_core::model::{Event, Failure, FailureKind, Stop};
 use serde_json::{Value, json};
 
 use crate::support::agents::Troupe;
 use crate::support::stage::{Stage, chat, chat_with};
-use crate::support::{stopped, text};
+use crate::support::{stopped, text, update};
 
 fn failing(kind: FailureKind) -> std::sync::Arc<Troupe> {
     Troupe::new(move |_| {
@@ -43,6 +43,18 @@ async fn a_failure_before_the_first_event_is_a_status() {
             }
         }
     }
+}
+
+#[tokio::test]
+async fn news_of_the_session_are_no_first_event() {
+    let troupe = Troupe::new(|_| {
+        let news = [Event::Commands(vec![]), Event::Title("a title".into()), Event::Mode("plan".into())];
+        let failure = Failure::new(FailureKind::RateLimited, "slow down");
+        vec![news.into_iter().map(update).collect(), vec![Signal::Failed(failure)]]
+    });
+    let stage = Stage::new(&troupe).await;
+    let answer = stage.stream(&chat_with(&[("user", "hi")], json!({"stream": true}))).await.whole().await;
+    assert_eq!(answer.status, 429, "{}", answer.body);
 }
 
 #[tokio::test]

@@ -62,7 +62,7 @@ impl Reading {
         }
     }
 
-    /// Whether the agent has done anything yet.
+    /// Whether the agent has done anything for the prompt yet.
     pub(in crate::openai) fn heard(&self) -> bool {
         self.heard
     }
@@ -85,7 +85,7 @@ impl Reading {
 
     /// Reads one event of the turn; `Some` is the end.
     pub(in crate::openai) fn event(&mut self, event: &Event, out: &mut impl Pieces) -> Option<Ending> {
-        self.heard |= !matches!(event, Event::Prompted { .. } | Event::Started);
+        self.heard |= is_done_for_the_prompt(event);
         self.said |= matches!(event, Event::Text(_) | Event::Thought(_) | Event::Content(_));
         match event {
             Event::Text(text) => self.on_text(text, out),
@@ -194,6 +194,31 @@ impl Reading {
         match rest.and_then(|rest| self.pass(rest, out)) {
             // The agent said more than the client has.
             Some(reason) => Ending::Forgotten(reason),
+/// Commands, titles and the like are news of the session: agents send them whatever becomes of the prompt.
+fn is_done_for_the_prompt(event: &Event) -> bool {
+    match event {
+        Event::Text(_)
+        | Event::Thought(_)
+        | Event::Content(_)
+        | Event::ToolCall(_)
+        | Event::Plan(_)
+        | Event::Asked(_)
+        | Event::Answered { .. }
+        | Event::Ended(_) => true,
+        Event::Prompted { .. }
+        | Event::Started
+        | Event::Usage(_)
+        | Event::Context { .. }
+        | Event::Mode(_)
+        | Event::Model(_)
+        | Event::Commands(_)
+        | Event::Options(_)
+        | Event::Title(_)
+        | Event::Other { .. }
+        | Event::AgentReplaced { .. } => false,
+    }
+}
+
             None => end,
         }
     }
