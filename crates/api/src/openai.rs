@@ -3,7 +3,7 @@
 mod answer;
 mod begin;
 mod chat_completions;
-mod decode;
+pub mod decode;
 mod encode;
 mod error;
 mod models;

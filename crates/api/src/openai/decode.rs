@@ -46,12 +46,8 @@ const MOST_CHOICES: u64 = 8;
 
 pub fn parse(body: &[u8]) -> Result<ChatRequest<'_>, Problem> {
     serde_json::from_slice(body).map_err(|error| {
-        let mut problem = Problem::new(
-            crate::problem::Kind::Invalid,
-            format!("the body is not a request for a chat completion: {error}"),
-        );
-        problem.param = None;
-        problem
+        let message = format!("the body is not a request for a chat completion: {error}");
+        Problem::new(crate::problem::Kind::Invalid, message)
     })
 }
 

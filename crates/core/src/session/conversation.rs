@@ -11,7 +11,7 @@ mod said;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-pub use fingerprint::{Fingerprint, Mark};
+pub use fingerprint::{Fingerprint, Growing, Mark};
 pub use fold::{Folded, fold, spoken};
 pub use said::{Media, MediaKind, Part, Role, Said, Words};
 
@@ -74,7 +74,7 @@ impl Conversations {
 
     /// The fingerprint of a conversation in which nothing was said yet.
     pub fn fingerprint(&self) -> Fingerprint {
-        Fingerprint::new(self.key)
+        Fingerprint::new(&self.key)
     }
 
     /// Takes the session that holds exactly this history. Nobody else gets it until it is put back.

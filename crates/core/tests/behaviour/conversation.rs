@@ -120,20 +120,18 @@ fn speakers_borders_and_media_make_a_difference() {
 proptest! {
     #[test]
     fn a_fingerprint_does_not_care_how_a_text_came_in_pieces(
-        pieces in prop::collection::vec("[ab \\n\\r\\té]{0,5}", 0..8),
+        pieces in prop::collection::vec("[ab \\n\\té]{0,5}", 0..80),
     ) {
         let all = conversations(ConversationLimits::default());
         let whole: String = pieces.concat();
-        let mut streamed = all.fingerprint();
-        streamed.begin(Role::Assistant);
+        let mut streamed = all.fingerprint().begin(Role::Assistant);
         for piece in &pieces {
             streamed.text(piece);
         }
-        streamed.end();
+        let streamed = streamed.end();
         prop_assert_eq!(streamed.mark(), mark(&all, &[Said::text(Role::Assistant, &whole)]));
-        // A client that trims, or has other line ends, means the same.
-        let tidy = whole.replace('\r', "");
-        prop_assert_eq!(streamed.mark(), mark(&all, &[Said::text(Role::Assistant, tidy.trim())]));
+        // A client that trims means the same.
+        prop_assert_eq!(streamed.mark(), mark(&all, &[Said::text(Role::Assistant, whole.trim())]));
         let parts = pieces.iter().map(|piece| Part::Text(piece)).collect();
         let in_parts = Said { role: Role::Assistant, words: Words::Parts(parts) };
         prop_assert_eq!(streamed.mark(), mark(&all, &[in_parts]));

@@ -71,7 +71,7 @@ impl Cut {
         }
         let mut all = std::mem::take(&mut self.held);
         all.push_str(text);
-        if let Some(at) = self.stop.iter().filter_map(|stop| all.find(stop.as_str())).min() {
+        if let Some(at) = first_stop(&all, &self.stop) {
             all.truncate(at);
             return (all, Some(FinishReason::Stop));
         }
@@ -79,6 +79,12 @@ impl Cut {
         self.held = all.split_off(all.len() - held);
         (all, None)
     }
+}
+
+/// Where the stop begins that is complete first: the one that ends the answer however the text comes in pieces.
+fn first_stop(text: &str, stops: &[String]) -> Option<usize> {
+    let found = stops.iter().filter_map(|stop| text.find(stop.as_str()).map(|start| (start + stop.len(), start)));
+    found.min().map(|(_, start)| start)
 }
 
 /// How much of the end of `text` is the beginning of `stop`, in bytes.
@@ -129,7 +135,7 @@ mod tests {
             stop in prop::collection::vec("[abé]{1,4}", 1..4),
         ) {
             let whole = pieces.concat();
-            let first = stop.iter().filter_map(|stop| whole.find(stop.as_str())).min();
+            let first = first_stop(&whole, &stop);
             let mut cut = Cut::new(stop, None).unwrap();
             let (out, end) = run(&mut cut, &pieces);
             prop_assert_eq!(&out, &whole[..first.unwrap_or(whole.len())]);

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use gembridge_core::model::{Content, Event, Failure, FailureKind, Outcome, Stop, Text, Usage};
-use gembridge_core::session::conversation::Fingerprint;
+use gembridge_core::session::conversation::{Fingerprint, Growing, Role};
 
 use super::Pieces;
 use super::cut::{Cut, Passed};
@@ -18,7 +18,7 @@ pub(in crate::openai) struct Reading {
     cut: Option<Cut>,
     tools: Option<ToolResults>,
     /// The conversation with this answer as its newest message, as far as it has come.
-    fingerprint: Option<Fingerprint>,
+    fingerprint: Option<Growing>,
     usage: Usage,
     heard: bool,
     said: bool,
@@ -46,10 +46,7 @@ pub(in crate::openai) enum Ending {
 impl Reading {
     /// `fingerprint` is that of everything said before, where this answer shall be found again.
     pub(in crate::openai) fn new(options: ReadingOptions, fingerprint: Option<Fingerprint>) -> Self {
-        let fingerprint = fingerprint.map(|mut fingerprint| {
-            fingerprint.begin(gembridge_core::session::conversation::Role::Assistant);
-            fingerprint
-        });
+        let fingerprint = fingerprint.map(|before| before.begin(Role::Assistant));
         Self {
             text: Halves::default(),
             thought: Halves::default(),
@@ -78,9 +75,7 @@ impl Reading {
 
     /// The conversation with the whole answer.
     pub(in crate::openai) fn into_fingerprint(self) -> Option<Fingerprint> {
-        let mut fingerprint = self.fingerprint?;
-        fingerprint.end();
-        Some(fingerprint)
+        self.fingerprint.map(Growing::end)
     }
 
     /// Reads one event of the turn; `Some` is the end.
@@ -194,6 +189,11 @@ impl Reading {
         match rest.and_then(|rest| self.pass(rest, out)) {
             // The agent said more than the client has.
             Some(reason) => Ending::Forgotten(reason),
+            None => end,
+        }
+    }
+}
+
 /// Commands, titles and the like are news of the session: agents send them whatever becomes of the prompt.
 fn is_done_for_the_prompt(event: &Event) -> bool {
     match event {
@@ -216,11 +216,6 @@ fn is_done_for_the_prompt(event: &Event) -> bool {
         | Event::Title(_)
         | Event::Other { .. }
         | Event::AgentReplaced { .. } => false,
-    }
-}
-
-            None => end,
-        }
     }
 }
 
