@@ -44,6 +44,15 @@ pub(super) enum Out {
     Wholes(Wholes),
 }
 
+impl Out {
+    fn rename(&mut self, model: &str) {
+        match self {
+            Self::Chunks(chunks) => chunks.rename(model),
+            Self::Wholes(wholes) => wholes.rename(model),
+        }
+    }
+}
+
 /// One answer.
 pub(super) struct Lane {
     stage: Stage,
@@ -182,6 +191,9 @@ impl Answers {
                 beginnings.sessions.push(turn.session().to_string());
                 beginnings.left_out = beginnings.left_out.max(left_out.unwrap_or(0));
                 beginnings.default_model |= default_model;
+                if default_model {
+                    self.out.rename(owner.agent.as_str());
+                }
                 self.note(|notes| notes.session = Some(turn.session().to_string()));
                 self.lanes[index].stage = Stage::Running(Box::new(Running { turn, owner }));
             }

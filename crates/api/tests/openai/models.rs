@@ -72,9 +72,20 @@ async fn a_name_that_nobody_has_falls_back_and_says_so() {
     for name in ["unheard-of", "unheard-of", "gpt-3.5-turbo", "first/gone"] {
         let answer = stage.ask(&chat_with(&[("user", "hi")], json!({"model": name}))).await;
         assert_eq!(answer.text(), "ok", "{name}");
+        assert_eq!(answer.json()["model"], "first", "{name}");
         assert_eq!(answer.header("x-gembridge-model-fallback"), Some("first"), "{name}");
         assert_eq!(agent.spec(agent.opened() - 1).model, None, "{name}");
     }
+}
+
+#[tokio::test]
+async fn a_stream_of_a_model_that_was_refused_names_the_one_that_answers() {
+    let agent = troupe(&["big"]);
+    let stage = Stage::with(&[("first", &agent)], Setting::default()).await;
+    let request = chat_with(&[("user", "hi")], json!({"model": "unheard-of", "stream": true}));
+    let answer = stage.stream(&request).await.whole().await;
+    assert!(answer.chunks().iter().all(|chunk| chunk["model"] == "first"), "{}", answer.body);
+    assert_eq!(answer.streamed(0), "ok");
 }
 
 #[tokio::test]

@@ -12,6 +12,8 @@ pub(in crate::openai) struct Chunks {
     usage: bool,
     templates: Vec<Templates>,
     out: BytesMut,
+    /// Nothing was said or taken yet: only the speakers are named.
+    fresh: bool,
 }
 
 /// The chunks of one answer that carry text.
@@ -33,21 +35,41 @@ const HOLE_ESCAPED: &str = "\\u0001";
 impl Chunks {
     /// The first chunk of each answer names the speaker, before anything is said.
     pub(in crate::openai) fn new(head: Head, choices: usize, usage: bool) -> Self {
-        let mut chunks = Self { head, usage, templates: Vec::new(), out: BytesMut::new() };
-        for index in 0..choices {
-            let text = wire::Delta { content: Some(HOLE), ..wire::Delta::default() };
-            let thought = wire::Delta { reasoning_content: Some(HOLE), ..wire::Delta::default() };
-            let templates = Templates { text: chunks.template(index, text), thought: chunks.template(index, thought) };
-            chunks.templates.push(templates);
-            let first = wire::Delta { role: Some("assistant"), content: Some(""), ..wire::Delta::default() };
-            let first = chunks.chunk(index, first, None);
-            chunks.out.put_slice(&first);
-        }
+        let mut chunks = Self { head, usage, templates: Vec::new(), out: BytesMut::new(), fresh: true };
+        chunks.open(choices);
         chunks
+    }
+
+    /// Another model answers than the one that was asked. What was sent already keeps its name.
+    pub(in crate::openai) fn rename(&mut self, model: &str) {
+        model.clone_into(&mut self.head.model);
+        let choices = self.templates.len();
+        if self.fresh {
+            self.out.clear();
+            self.open(choices);
+        } else {
+            self.templates = (0..choices).map(|index| self.templates_of(index)).collect();
+        }
+    }
+
+    fn open(&mut self, choices: usize) {
+        self.templates = (0..choices).map(|index| self.templates_of(index)).collect();
+        for index in 0..choices {
+            let first = wire::Delta { role: Some("assistant"), content: Some(""), ..wire::Delta::default() };
+            let first = self.chunk(index, first, None);
+            self.out.put_slice(&first);
+        }
+    }
+
+    fn templates_of(&self, index: usize) -> Templates {
+        let text = wire::Delta { content: Some(HOLE), ..wire::Delta::default() };
+        let thought = wire::Delta { reasoning_content: Some(HOLE), ..wire::Delta::default() };
+        Templates { text: self.template(index, text), thought: self.template(index, thought) }
     }
 
     /// Where the text of this answer goes.
     pub(in crate::openai) fn of(&mut self, index: usize) -> ChunkPieces<'_> {
+        self.fresh = false;
         ChunkPieces { templates: &self.templates[index], out: &mut self.out }
     }
 
@@ -71,6 +93,7 @@ impl Chunks {
 
     /// What was written since the last time.
     pub(in crate::openai) fn take(&mut self) -> Option<Bytes> {
+        self.fresh = false;
         (!self.out.is_empty()).then(|| self.out.split().freeze())
     }
 

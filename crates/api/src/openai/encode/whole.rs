@@ -23,6 +23,11 @@ impl Wholes {
         Self { head, answers: std::iter::repeat_with(Whole::default).take(choices).collect() }
     }
 
+    /// Another model answers than the one that was asked.
+    pub(in crate::openai) fn rename(&mut self, model: &str) {
+        model.clone_into(&mut self.head.model);
+    }
+
     pub(in crate::openai) fn of(&mut self, index: usize) -> &mut Whole {
         &mut self.answers[index]
     }
