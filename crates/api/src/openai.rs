@@ -7,6 +7,7 @@ pub mod decode;
 mod encode;
 mod error;
 mod models;
+mod spare;
 mod turn;
 pub mod wire;
 
@@ -67,8 +68,9 @@ pub struct OpenAi {
     catalog: Catalog,
     conversations: Arc<Conversations>,
     queues: HashMap<AgentName, FairQueue>,
+    spares: spare::Spares,
     config: OpenAiConfig,
-    /// Turns that are being ended because their client left.
+    /// Turns that are being ended because their client left, and sessions that are being made ahead.
     tasks: TaskTracker,
     clients: AtomicU64,
 }
@@ -79,6 +81,7 @@ impl OpenAi {
         Arc::new(Self {
             queues: catalog.agents().map(queue).collect(),
             conversations: Arc::new(Conversations::new(config.conversations)),
+            spares: spare::Spares::default(),
             sessions,
             catalog,
             config,
@@ -92,11 +95,13 @@ impl OpenAi {
         self.queues.iter().map(|(agent, queue)| (agent, queue.status()))
     }
 
-    /// Resolves when every turn whose client left has been told to end. Called once no request runs any more.
+    /// Resolves when every turn whose client left has been told to end, and nothing is left of sessions that nobody
+    /// used. Called once no request runs any more.
     pub async fn settle(&self) {
         self.tasks.close();
         self.tasks.wait().await;
         self.tasks.reopen();
+        self.discard_spares().await;
     }
 
     fn next_client(&self) -> ClientId {

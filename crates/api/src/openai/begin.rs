@@ -4,12 +4,11 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use gembridge_core::driver::SlashCommands;
 use gembridge_core::error::Error;
 use gembridge_core::log::{From, Pace};
 use gembridge_core::model::{ClientId, Failure, FailureKind, Prompt, TurnId};
 use gembridge_core::session::conversation::{Claim, Owner, fold};
-use gembridge_core::session::{NewSession, SessionHandle, Viewer};
+use gembridge_core::session::{SessionHandle, Viewer};
 
 use super::turn::{LiveTurn, Start};
 use super::{OpenAi, decode};
@@ -150,19 +149,13 @@ impl Desk<'_> {
     }
 
     async fn start_new(&self, owner: &Owner, prompt: Prompt) -> Result<Result<LiveTurn, Failure>, Problem> {
-        let new = NewSession {
-            principal: owner.principal.clone(),
-            agent: owner.agent.clone(),
-            workspace: None,
-            model: owner.model.clone(),
-            mode: None,
-            tool_servers: Vec::new(),
-            slash: SlashCommands::AsText,
-        };
-        let handle = self.app.sessions.create(new).await?;
+        let handle = self.app.fresh_session(owner).await?;
         let mut turn = self.prompt(&handle, None, prompt).await?;
         Ok(match turn.start().await? {
-            Start::Started => Ok(turn),
+            Start::Started => {
+                self.app.make_spare(owner);
+                Ok(turn)
+            }
             Start::Never(failure) => Err(failure),
         })
     }

@@ -167,8 +167,8 @@ async fn a_session_that_was_closed_is_replaced() {
 async fn a_session_that_another_face_went_on_with_does_not_match() {
     let troupe = shouting();
     let stage = Stage::new(&troupe).await;
-    stage.ask(&chat(&[("user", "one")])).await.text();
-    let handle = stage.sessions.live().pop().unwrap();
+    let first = stage.ask(&chat(&[("user", "one")])).await;
+    let handle = stage.session(&first.headers).await;
     let by = gembridge_core::model::ClientId(99);
     handle.prompt(gembridge_core::model::Prompt::text("by hand"), by).await.unwrap();
     let request = chat(&[("user", "one"), ("assistant", "ONE"), ("user", "two")]);
@@ -301,4 +301,19 @@ async fn what_is_new_and_not_the_users_keeps_its_speaker() {
     let request = chat(&[("user", "one"), ("assistant", "ONE"), ("user", "x"), ("user", "y")]);
     stage.ask(&request).await.text();
     assert_eq!(troupe.opened(), 2, "the history before `be brief` is gone");
+}
+
+#[tokio::test]
+async fn sessions_made_ahead_are_used_and_leave_nothing_behind() {
+    let troupe = shouting();
+    let stage = Stage::new(&troupe).await;
+    let list = async || stage.sessions.list(&gembridge_core::session::Viewer::Admin, 100).await.unwrap().len();
+    for turn in 0..5 {
+        assert_eq!(stage.ask(&chat(&[("user", "one")])).await.text(), "ONE");
+        assert_eq!(troupe.opened(), turn + 1, "a session in which nothing was said has no agent");
+    }
+    assert!((5..=7).contains(&list().await));
+    stage.app.settle().await;
+    assert_eq!(list().await, 5);
+    assert_eq!(stage.ask(&chat(&[("user", "one")])).await.text(), "ONE");
 }

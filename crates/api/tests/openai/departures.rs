@@ -36,7 +36,7 @@ async fn r8_a_turn_that_somebody_else_watches_goes_on() {
     let stage = Stage::new(&troupe).await;
     let mut stream = stage.stream(&chat_with(&[("user", "hi")], json!({"stream": true}))).await;
     stream.until("\"a\"").await;
-    let handle = stage.sessions.live().pop().unwrap();
+    let handle = stage.session(&stream.headers).await;
     let mut watcher = handle.attach(From::After(Seq::START), Pace::Own).await.unwrap();
     drop(stream);
     stage.app.settle().await;

@@ -13,7 +13,7 @@ use gembridge_api::openai::{OpenAi, OpenAiConfig, router};
 use gembridge_core::driver::Driver;
 use gembridge_core::limit::Limits;
 use gembridge_core::model::{AgentName, Principal};
-use gembridge_core::session::{AgentSetup, Sessions, SessionsConfig};
+use gembridge_core::session::{AgentSetup, SessionHandle, Sessions, SessionsConfig, Viewer};
 use gembridge_core::turn::PermissionPolicy;
 use gembridge_store::MemoryStore;
 use serde_json::{Value, json};
@@ -76,6 +76,12 @@ impl Stage {
         let mut server = JoinSet::new();
         server.spawn(async move { axum::serve(listener, routes).await.expect("the server runs") });
         Self { address, sessions, app, _server: server }
+    }
+
+    /// The session that a response names.
+    pub async fn session(&self, headers: &hyper::HeaderMap) -> SessionHandle {
+        let id = headers["x-session-id"].to_str().expect("ASCII").parse().expect("an id");
+        self.sessions.get(id, &Viewer::Admin).await.expect("the session is there")
     }
 
     /// A whole answer.
