@@ -1,18 +1,24 @@
 //! The benchmark suite: ours, peers and the limit side by side in one run.
 //!
-//! Our crates are linked in process and joined as the gateway joins them. This binary is also the guard and the demo
-//! agent of what it starts, exactly as `gembridge` is.
+//! Some scenarios link our crates and join them as the gateway does: this binary is then also the guard and the demo
+//! agent, exactly as `gembridge` is. Those over HTTP start the release binary itself.
 
 #![expect(clippy::disallowed_methods, reason = "a benchmark starts the peers it compares with, in its own environment")]
 
 mod args;
 mod client;
+mod frames;
+mod gateway;
 mod gemini;
 mod house;
+mod http;
 mod measure;
 mod pipe;
+mod raw_agent;
 mod report;
+mod rivals;
 mod scenario;
+mod streams;
 
 use std::process::ExitCode;
 
@@ -28,21 +34,26 @@ fn main() -> ExitCode {
     match words.next().as_ref().and_then(|word| word.to_str()) {
         Some("guard") => gembridge_process::guard::main(words),
         Some("demo-agent") => gembridge_demo::main(words.map(|word| word.to_string_lossy().into_owned())),
-        _ => match run(&Args::parse()) {
-            Ok(Verdict::Passed) => ExitCode::SUCCESS,
-            Ok(Verdict::Failed) => ExitCode::FAILURE,
-            Err(error) => {
-                eprintln!("error: {error:#}");
-                ExitCode::from(2)
-            }
-        },
+        Some(word) => rivals::server::main(word).unwrap_or_else(measure_all),
+        None => measure_all(),
+    }
+}
+
+fn measure_all() -> ExitCode {
+    match run(&Args::parse()) {
+        Ok(Verdict::Passed) => ExitCode::SUCCESS,
+        Ok(Verdict::Failed) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::from(2)
+        }
     }
 }
 
 fn run(args: &Args) -> anyhow::Result<Verdict> {
     if args.list {
         for scenario in SCENARIOS {
-            println!("{:<16} {}", scenario.name, scenario.about);
+            println!("{:<17} {}", scenario.name, scenario.about);
         }
         return Ok(Verdict::Passed);
     }

@@ -6,6 +6,8 @@ use anyhow::Context as _;
 use gembridge_testkit::process_table::{children_of, pss_kb};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike as _;
+use nix::time::clock_getcpuclockid;
+use nix::unistd::Pid;
 use rustix::time::{ClockId, clock_gettime};
 
 /// CPU time of this process so far, all threads, in nanoseconds.
@@ -29,6 +31,48 @@ pub fn living_cpu(pids: &[u32]) -> Duration {
         text.split_ascii_whitespace().next()?.parse::<u64>().ok()
     });
     Duration::from_nanos(spent.sum())
+}
+
+/// CPU time of one process since it began, threads that have ended included, in nanoseconds.
+pub fn process_cpu(pid: u32) -> anyhow::Result<Duration> {
+    let clock = clock_getcpuclockid(Pid::from_raw(i32::try_from(pid)?)).context("a process without a CPU clock")?;
+    let now = clock.now()?;
+    Ok(Duration::new(now.tv_sec().unsigned_abs(), u32::try_from(now.tv_nsec())?))
+}
+
+/// Memory of one process that is in use, in kB.
+pub fn memory_kb(pid: u32) -> anyhow::Result<f64> {
+    status_kb(pid, "VmRSS:")
+}
+
+/// The most that it ever was.
+pub fn peak_memory_kb(pid: u32) -> anyhow::Result<f64> {
+    status_kb(pid, "VmHWM:")
+}
+
+fn status_kb(pid: u32, name: &str) -> anyhow::Result<f64> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let line = text.lines().find_map(|line| line.strip_prefix(name)).context("a process without memory")?;
+    Ok(line.trim().trim_end_matches("kB").trim().parse()?)
+}
+
+/// What the machine is busy with beside us.
+pub fn load_average() -> String {
+    let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    text.split(' ').take(2).collect::<Vec<_>>().join(", ")
+}
+
+/// The value that this share of all stays below.
+pub fn quantile(values: &mut [f64], share: f64) -> f64 {
+    values.sort_by(f64::total_cmp);
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_precision_loss,
+        clippy::cast_sign_loss,
+        reason = "a place in a list of at most some million values"
+    )]
+    let place = (values.len() as f64 * share) as usize;
+    values.get(place.min(values.len().saturating_sub(1))).copied().unwrap_or(0.0)
 }
 
 /// CPU time of these processes since they began, threads that have ended included, in steps of 10 ms.

@@ -124,6 +124,13 @@ impl Report {
         self.series.push(series.clone());
     }
 
+    /// Shows a series of somebody who may not have been there.
+    pub fn show_unless_empty(&mut self, series: &Series) {
+        if !series.rounds.is_empty() {
+            self.show(series);
+        }
+    }
+
     /// How many times `of` is `to`, by round.
     pub fn ratio(&mut self, name: impl Into<String>, of: &Series, to: &Series, bar: Option<Bar>) {
         let ratios: Vec<f64> = of.rounds.iter().zip(&to.rounds).map(|(of, to)| of / to).collect();

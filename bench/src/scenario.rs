@@ -3,8 +3,14 @@
 mod cold_ready;
 mod density;
 mod firehose;
+mod firehose_http;
+mod history;
+mod idle;
 mod kill_under_load;
+mod one_token;
+mod paced;
 mod spawn_vs_pool;
+mod thousand_clients;
 
 use crate::args::Args;
 use crate::report::Report;
@@ -21,9 +27,20 @@ pub const SCENARIOS: &[Scenario] = &[
     Scenario { name: kill_under_load::NAME, about: kill_under_load::ABOUT, run: kill_under_load::run },
     Scenario { name: firehose::NAME, about: firehose::ABOUT, run: firehose::run },
     Scenario { name: density::NAME, about: density::ABOUT, run: density::run },
+    Scenario { name: one_token::NAME, about: one_token::ABOUT, run: one_token::run },
+    Scenario { name: paced::NAME, about: paced::ABOUT, run: paced::run },
+    Scenario { name: firehose_http::NAME, about: firehose_http::ABOUT, run: firehose_http::run },
+    Scenario { name: thousand_clients::NAME, about: thousand_clients::ABOUT, run: thousand_clients::run },
+    Scenario { name: idle::NAME, about: idle::ABOUT, run: idle::run },
+    Scenario { name: history::NAME, about: history::ABOUT, run: history::run },
 ];
 
 /// The runtime of the gateway.
 fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
     Ok(tokio::runtime::Builder::new_multi_thread().enable_all().build()?)
+}
+
+/// The runtime of clients: one thread, so that the other is the server's.
+fn client_runtime() -> anyhow::Result<tokio::runtime::Runtime> {
+    Ok(tokio::runtime::Builder::new_current_thread().enable_all().build()?)
 }

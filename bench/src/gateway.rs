@@ -1,0 +1,136 @@
+//! The release binary as anybody starts it: `gembridge serve`, its log written, all folders in one place that goes away.
+
+use std::fs::File;
+use std::io::{BufRead as _, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use tempfile::TempDir;
+use tokio::task::JoinSet;
+
+use crate::house::search_path;
+use crate::http::{Connection, Reply, Target};
+use crate::measure;
+
+const KEY: &str = "a-key-of-the-benchmark";
+
+/// The defaults, but for how much may happen at once: one client here is a thousand.
+const CONFIG: &str = r#"
+[default]
+agent = "demo"
+
+[server]
+port = 0
+
+[limits]
+requests = 4000000000
+turns = 4096
+queue = 4096
+idle_sessions = 4096
+"#;
+
+pub struct Gateway {
+    process: Child,
+    pub target: Target,
+    folder: TempDir,
+}
+
+/// A connection with a session of its own that is there already.
+pub struct Seat {
+    pub connection: Connection,
+    pub session: String,
+}
+
+/// A program that was built beside this one.
+pub fn built(name: &str) -> anyhow::Result<PathBuf> {
+    let program = std::env::current_exe()?.with_file_name(name);
+    anyhow::ensure!(program.exists(), "`{name}` is not built; run `cargo build --release --workspace --bins`");
+    Ok(program)
+}
+
+impl Gateway {
+    pub fn start() -> anyhow::Result<Self> {
+        let folder = tempfile::tempdir()?;
+        let config = folder.path().join("config/gembridge");
+        std::fs::create_dir_all(&config)?;
+        std::fs::write(config.join("gembridge.toml"), CONFIG)?;
+        let mut command = Command::new(built("gembridge")?);
+        command.arg("serve").env_clear().env("PATH", search_path()?).env("BEARER_TOKEN", KEY);
+        command.env("HOME", folder.path());
+        for name in ["CONFIG", "STATE", "CACHE"] {
+            command.env(format!("XDG_{name}_HOME"), folder.path().join(name.to_lowercase()));
+        }
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(File::create(folder.path().join("log"))?);
+        let mut process = command.spawn().context("`gembridge serve` did not start")?;
+        let stdout = process.stdout.take().context("`gembridge serve` has no stdout")?;
+        let mut banner = String::new();
+        BufReader::new(stdout).read_line(&mut banner)?;
+        let mut gateway =
+            Self { process, target: Target { address: ([127, 0, 0, 1], 0).into(), key: KEY.to_owned() }, folder };
+        let (_, address) = banner.trim().rsplit_once("http://").with_context(|| gateway.last_words())?;
+        gateway.target.address = address.parse()?;
+        Ok(gateway)
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// CPU time of the gateway alone, without guards and agents.
+    pub fn cpu(&self) -> anyhow::Result<Duration> {
+        measure::process_cpu(self.pid())
+    }
+
+    /// Connections whose sessions wait for their next message.
+    pub async fn seats(&self, count: usize) -> anyhow::Result<Vec<Seat>> {
+        let mut seats = Vec::with_capacity(count);
+        while seats.len() < count {
+            let mut tasks = JoinSet::new();
+            for _ in seats.len()..count.min(seats.len() + 50) {
+                let target = self.target.clone();
+                tasks.spawn(async move { Seat::take(&target).await });
+            }
+            while let Some(seat) = tasks.join_next().await {
+                seats.push(seat??);
+            }
+        }
+        Ok(seats)
+    }
+
+    /// The end of its log, where something went wrong.
+    pub fn last_words(&self) -> String {
+        let log = std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default();
+        let tail: Vec<&str> = log.lines().rev().take(5).collect();
+        format!("`gembridge serve` said: {}", tail.into_iter().rev().collect::<Vec<_>>().join(" | "))
+    }
+}
+
+impl Seat {
+    async fn take(target: &Target) -> anyhow::Result<Self> {
+        let mut connection = target.connect().await?;
+        let head = connection.ask(&target.chat("chunks 1 size 20", Reply::Whole, None)).await?;
+        let body = connection.text(&head).await?;
+        anyhow::ensure!(head.status == 200, "status {}: {}", head.status, String::from_utf8_lossy(&body));
+        let session = head.session.context("the answer names no session")?;
+        Ok(Self { connection, session })
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        // Asked first, so that it takes its agents along.
+        if let Ok(pid) = i32::try_from(self.process.id()) {
+            nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::Signal::SIGTERM).ok();
+        }
+        for _ in 0..100 {
+            if !matches!(self.process.try_wait(), Ok(None)) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        self.process.kill().ok();
+        self.process.wait().ok();
+    }
+}
