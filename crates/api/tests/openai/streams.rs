@@ -1,5 +1,7 @@
 //! Answers as they come.
 
+use std::time::Duration;
+
 use gembridge_core::model::{Content, Event, ToolCall, ToolCallId, ToolContent, ToolStatus, Usage};
 use serde_json::{Value, json};
 
@@ -154,10 +156,13 @@ async fn the_agents_own_tools_are_no_tool_calls() {
     assert_eq!(answer.text(), "### read `a.txt`\n\n> one\n> two\n\nIt says one, two.");
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn a_silent_stream_shows_that_it_lives() {
     let troupe = Troupe::new(|_| vec![]);
-    let stage = Stage::new(&troupe).await;
+    let mut setting = Setting::default();
+    setting.config.first_sign = Duration::from_millis(20);
+    setting.config.keep_alive = Duration::from_millis(20);
+    let stage = Stage::with(&[("played", &troupe)], setting).await;
     let request = streaming(json!({}));
     // The agent says nothing for longer than a status may wait; then the stream begins without it.
     let mut stream = stage.stream(&request).await;
