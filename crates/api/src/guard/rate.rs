@@ -1,10 +1,10 @@
 //! How often one client address may ask: a sliding window over a table of fixed size, so that no number of invented
-//! addresses grows it. Two clients that share a slot share its allowance; with 65 536 slots that is a rare loss of
+//! addresses grows it. Two clients that share a place share its allowance; with 65 536 places that is a rare loss of
 //! room, never of safety.
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::guard::address::Household;
@@ -28,35 +28,42 @@ pub struct Allowance {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exceeded(pub Allowance);
 
-const SLOTS: usize = 1 << 16;
-/// A slot is the number of its window (24 bits) and the counts of that window and of the one before (20 bits each).
+const PLACES: usize = 1 << 16;
+/// A window is counted in slices. The requests of a slice are forgotten together, one window after the last of them:
+/// never too early, a fifteenth of a window too late at most, and in time for a burst.
+const SLICES_OF_A_WINDOW: u64 = 15;
+/// One more than a window has, since the oldest ends within the newest.
+const SLICES: usize = 16;
+const TICK: Duration = Duration::from_micros(100);
+/// A slice is the time of its last request in ticks, above, and the count of its requests, in these bits.
 const COUNT_BITS: u32 = 20;
 const COUNT_MAX: u64 = (1 << COUNT_BITS) - 1;
-const WINDOW_MAX: u64 = (1 << 24) - 1;
+
+/// The slices of one place, each where its number says. A plain array, so that the table begins as untouched zero
+/// pages: what no client asked for costs no memory.
+type Place = [u64; SLICES];
 
 pub struct RateTable {
     rate: Rate,
+    /// In ticks.
+    window: u64,
     start: Instant,
     hasher: RandomState,
-    slots: Box<[AtomicU64]>,
-}
-
-#[derive(Clone, Copy)]
-struct Slot {
-    window: u64,
-    previous: u64,
-    current: u64,
+    places: Mutex<Vec<Place>>,
 }
 
 impl RateTable {
     pub fn new(rate: Rate) -> Self {
-        // A window of nothing would divide by zero; a count beyond its bits could not be held.
-        let rate = Rate {
-            requests: rate.requests.min(u32::try_from(COUNT_MAX).unwrap_or(u32::MAX)),
-            window: rate.window.max(Duration::from_millis(1)),
-        };
-        let slots = std::iter::repeat_with(|| AtomicU64::new(0)).take(SLOTS).collect();
-        Self { rate, start: Instant::now(), hasher: RandomState::new(), slots }
+        // A count beyond its bits could not be held, nor a window shorter than its slices.
+        let most = u32::try_from(COUNT_MAX).unwrap_or(u32::MAX);
+        let window = ticks(rate.window).max(SLICES_OF_A_WINDOW);
+        Self {
+            rate: Rate { requests: rate.requests.min(most), window: rate.window },
+            window,
+            start: Instant::now(),
+            hasher: RandomState::new(),
+            places: Mutex::new(vec![[0; SLICES]; PLACES]),
+        }
     }
 
     /// Counts one request of a client, or refuses it.
@@ -65,82 +72,57 @@ impl RateTable {
     }
 
     fn take_at(&self, client: Household, now: Instant) -> Result<Allowance, Exceeded> {
-        let (window, into) = self.place(now);
+        let now = ticks(now.saturating_duration_since(self.start));
         let hash = self.hasher.hash_one(client.to_bits());
-        let slot = &self.slots[usize::try_from(hash % SLOTS as u64).unwrap_or(0)];
-        let mut seen = slot.load(Ordering::Relaxed);
-        loop {
-            let moved = Slot::unpack(seen).moved_to(window);
-            let used = moved.weighed(into);
-            if used + 1.0 > f64::from(self.rate.requests) {
-                return Err(Exceeded(self.allowance(used, self.until_room(moved, into))));
-            }
-            let counted = Slot { current: (moved.current + 1).min(COUNT_MAX), ..moved };
-            match slot.compare_exchange_weak(seen, counted.pack(), Ordering::Relaxed, Ordering::Relaxed) {
-                Ok(_) => {
-                    let rest = self.rate.window.mul_f64(2.0 - into);
-                    return Ok(self.allowance(used + 1.0, rest));
-                }
-                Err(changed) => seen = changed,
+        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = &mut places[usize::try_from(hash % PLACES as u64).unwrap_or(0)];
+        let limit = u64::from(self.rate.requests);
+        let used: u64 = self.remembered(place, now).map(|(_, count)| count).sum();
+        if used >= limit {
+            return Err(Exceeded(self.allowance(used, self.until_room(place, now, used))));
+        }
+        let width = self.window.div_ceil(SLICES_OF_A_WINDOW);
+        let slice = &mut place[usize::try_from(now / width % SLICES as u64).unwrap_or(0)];
+        let (last, count) = unpack(*slice);
+        // What stands there from a whole round ago is older than a window.
+        let counted = if last / width == now / width { count + 1 } else { 1 };
+        *slice = now << COUNT_BITS | counted.min(COUNT_MAX);
+        Ok(self.allowance(used + 1, TICK.saturating_mul(u32::try_from(self.window).unwrap_or(u32::MAX))))
+    }
+
+    /// The slices that count, as the time of their last request and their number of requests.
+    fn remembered(&self, place: &Place, now: u64) -> impl Iterator<Item = (u64, u64)> {
+        let window = self.window;
+        place.iter().copied().map(unpack).filter(move |(last, count)| *count > 0 && now < last + window)
+    }
+
+    fn allowance(&self, used: u64, reset: Duration) -> Allowance {
+        let used = u32::try_from(used).unwrap_or(u32::MAX);
+        Allowance { limit: self.rate.requests, remaining: self.rate.requests.saturating_sub(used), reset }
+    }
+
+    /// When enough of the oldest slices are forgotten.
+    fn until_room(&self, place: &Place, now: u64, mut used: u64) -> Duration {
+        let mut slices: Vec<_> = self.remembered(place, now).collect();
+        slices.sort_unstable();
+        let mut at = now + self.window;
+        for (last, count) in slices {
+            used -= count;
+            if used < u64::from(self.rate.requests) {
+                at = last + self.window;
+                break;
             }
         }
-    }
-
-    /// The number of the window, and how far into it, 0 to 1.
-    fn place(&self, now: Instant) -> (u64, f64) {
-        let elapsed = now.saturating_duration_since(self.start).as_secs_f64() / self.rate.window.as_secs_f64();
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count of windows since start")]
-        let window = elapsed as u64;
-        (window & WINDOW_MAX, elapsed.fract())
-    }
-
-    fn allowance(&self, used: f64, reset: Duration) -> Allowance {
-        let left = (f64::from(self.rate.requests) - used).max(0.0);
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 0 and a `u32`")]
-        let remaining = left as u32;
-        Allowance { limit: self.rate.requests, remaining, reset }
-    }
-
-    /// When the weight of the previous window has sunk far enough, or else when this window has become the previous
-    /// one and has.
-    fn until_room(&self, slot: Slot, into: f64) -> Duration {
-        let room = f64::from(self.rate.requests) - 1.0;
-        let (current, previous) = (count(slot.current), count(slot.previous));
-        let at = if current <= room && previous > 0.0 {
-            1.0 - (room - current) / previous
-        } else if current > 0.0 && room >= 0.0 {
-            2.0 - room / current
-        } else {
-            2.0
-        };
-        self.rate.window.mul_f64((at - into).clamp(0.0, 2.0)).max(Duration::from_millis(1))
+        TICK.saturating_mul(u32::try_from(at - now).unwrap_or(u32::MAX))
     }
 }
 
-impl Slot {
-    fn unpack(bits: u64) -> Self {
-        Self { window: bits >> (2 * COUNT_BITS), previous: (bits >> COUNT_BITS) & COUNT_MAX, current: bits & COUNT_MAX }
-    }
-
-    fn pack(self) -> u64 {
-        self.window << (2 * COUNT_BITS) | self.previous << COUNT_BITS | self.current
-    }
-
-    fn moved_to(self, window: u64) -> Self {
-        match window.wrapping_sub(self.window) & WINDOW_MAX {
-            0 => self,
-            1 => Self { window, previous: self.current, current: 0 },
-            _ => Self { window, previous: 0, current: 0 },
-        }
-    }
-
-    fn weighed(self, into: f64) -> f64 {
-        count(self.previous) * (1.0 - into) + count(self.current)
-    }
+fn unpack(slice: u64) -> (u64, u64) {
+    (slice >> COUNT_BITS, slice & COUNT_MAX)
 }
 
-fn count(bits: u64) -> f64 {
-    f64::from(u32::try_from(bits).unwrap_or(u32::MAX))
+fn ticks(time: Duration) -> u64 {
+    u64::try_from(time.as_micros() / TICK.as_micros()).unwrap_or(u64::MAX >> COUNT_BITS)
 }
 
 #[cfg(test)]
@@ -179,9 +161,41 @@ mod tests {
             assert!(table.take_at(client(1), edge).is_ok());
         }
         assert!(table.take_at(client(1), edge + Duration::from_millis(2)).is_err());
-        let halfway = table.start + MINUTE + MINUTE / 2;
-        let admitted = (0..100).take_while(|_| table.take_at(client(1), halfway).is_ok()).count();
-        assert_eq!(admitted, 50);
+        assert!(table.take_at(client(1), edge + Duration::from_millis(59_999)).is_err());
+    }
+
+    #[test]
+    fn s28_a_window_after_a_burst_all_of_it_is_forgotten() {
+        for spent_at in [0.0, 0.3, 0.999, 5.5] {
+            let table = table(100);
+            let burst = table.start + MINUTE.mul_f64(spent_at);
+            for _ in 0..100 {
+                assert!(table.take_at(client(1), burst).is_ok());
+            }
+            let Exceeded(allowance) = table.take_at(client(1), burst).unwrap_err();
+            assert!(allowance.reset <= MINUTE, "{:?}", allowance.reset);
+            let later = burst + MINUTE + Duration::from_millis(1);
+            for left in (0..100).rev() {
+                assert_eq!(table.take_at(client(1), later).unwrap().remaining, left);
+            }
+        }
+    }
+
+    #[test]
+    fn s28_no_window_ever_holds_more_than_the_limit_however_requests_are_spread() {
+        let table = table(100);
+        let mut admitted = Vec::new();
+        // Steps that share no beat with the slices; refusals leave bunches.
+        for step in 0..20_000_u64 {
+            let now = table.start + Duration::from_millis(step * 37 + (step % 11) * (step % 7) * 5);
+            if table.take_at(client(1), now).is_ok() {
+                admitted.push(now);
+            }
+        }
+        admitted.sort_unstable();
+        assert!(admitted.len() > 1_000, "{}", admitted.len());
+        let shortest = admitted.windows(101).map(|hundred_and_one| hundred_and_one[100] - hundred_and_one[0]).min();
+        assert!(shortest.unwrap() + 2 * TICK >= MINUTE, "{shortest:?}");
     }
 
     #[test]
@@ -207,7 +221,7 @@ mod tests {
             let address = Ipv6Addr::from_bits((0x2001_0db8 << 96) | (network << 64));
             assert!(table.take_at(Household::from(IpAddr::V6(address)), now).is_ok());
         }
-        assert!(table.slots.len() * size_of::<AtomicU64>() <= 1 << 20);
+        assert!(PLACES * size_of::<Place>() <= 8 << 20);
     }
 
     #[test]
