@@ -178,6 +178,7 @@ impl Guard {
             return Ok(Admitted::Preflight(preflight));
         }
         let Entry::Keyed(room) = entry else {
+            self.bodies.check_length(request.body(), Room::Small)?;
             drop(std::mem::take(request.body_mut()));
             return Ok(Admitted::Open);
         };
@@ -240,7 +241,7 @@ impl Guard {
         let body = std::mem::take(request.body_mut());
         if matches!(*request.method(), Method::GET | Method::HEAD) {
             // It means nothing there, and nobody reads it.
-            return Ok(());
+            return self.bodies.check_length(&body, room);
         }
         *request.body_mut() = Body::from(self.bodies.read(body, room).await?);
         Ok(())

@@ -84,19 +84,30 @@ impl Bodies {
         }
     }
 
-    /// The whole body. The bytes hold their share of the budget until they are dropped: parse, and let go.
-    pub async fn read(&self, body: Body, room: Room) -> Result<Bytes, Problem> {
-        let limit = match room {
+    /// Refuses a body that says of itself that it is too large, wherever it is sent.
+    pub fn check_length(&self, body: &Body, room: Room) -> Result<(), Problem> {
+        let limit = self.limit(room);
+        match body.size_hint().exact() {
+            Some(length) if length > u64::from(limit) => Err(too_large(limit)),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    fn limit(&self, room: Room) -> u32 {
+        match room {
             Room::Small => self.limits.small,
             Room::Large => self.limits.large,
-        };
+        }
+    }
+
+    /// The whole body. The bytes hold their share of the budget until they are dropped: parse, and let go.
+    pub async fn read(&self, body: Body, room: Room) -> Result<Bytes, Problem> {
+        let limit = self.limit(room);
         let declared = body.size_hint().exact();
         if declared == Some(0) {
             return Ok(Bytes::new());
         }
-        if declared.is_some_and(|length| length > u64::from(limit)) {
-            return Err(too_large(limit));
-        }
+        self.check_length(&body, room)?;
         let expected = declared.and_then(|length| u32::try_from(length).ok());
         let share = self.share(expected.unwrap_or(self.limits.small)).await?;
         let (bytes, mut share) = self.collect(body, limit, expected, share).await?;
@@ -200,6 +211,8 @@ pub fn check_media(method: &Method, headers: &HeaderMap, body: &Body) -> Result<
             let shown = value.as_bytes().escape_ascii();
             Err(wrong_media(format!("`content-type: {shown}` is not supported; send `application/json`")))
         }
+        // Nothing is not of a wrong type. Whether the route takes it, or the method at all, is for the route to say.
+        (None, None) if body.is_end_stream() => Ok(()),
         _ => Err(wrong_media("the request has no single `content-type`; send `application/json`")),
     }
 }
@@ -372,6 +385,8 @@ mod tests {
             let verdict = check_media(&Method::POST, &headers, &Body::from("{}"));
             assert_eq!(verdict.is_ok(), passes, "{content_type:?} {encoding:?}");
         }
-        assert!(check_media(&Method::GET, &HeaderMap::new(), &Body::empty()).is_ok());
+        for method in [Method::GET, Method::POST, Method::PUT] {
+            assert!(check_media(&method, &HeaderMap::new(), &Body::empty()).is_ok());
+        }
     }
 }

@@ -52,6 +52,18 @@ async fn s25_a_declared_length_beyond_the_limit_is_refused_unread() {
 }
 
 #[tokio::test]
+async fn s25_where_no_body_is_wanted_a_large_one_is_refused_all_the_same() {
+    let stage = Stage::start();
+    for target in ["GET /health", "GET /readyz", "GET /who", "DELETE /who", "GET /nowhere"] {
+        let mut client = stage.connect().await;
+        client.send(&with_key(target, &[JSON, "content-length: 11534336"])).await;
+        let reply = client.reply().await;
+        assert_eq!((reply.status, reply.header("connection")), (413, Some("close")), "{target}");
+        client.closed().await;
+    }
+}
+
+#[tokio::test]
 async fn s25_who_sends_on_regardless_still_gets_to_read_the_413() {
     let stage = Stage::start();
     let mut client = stage.connect().await;

@@ -130,7 +130,7 @@ async fn every_answer_and_every_error_carries_the_number_of_its_request() {
         (request("GET /who", &[]), 401),
         (with_key("GET /nowhere", &[]), 404),
         (with_key("DELETE /who", &[]), 405),
-        (with_key("POST /small", &["content-length: 0"]), 415),
+        (with_key("POST /small", &["content-type: text/plain", "content-length: 0"]), 415),
         (with_key("GET /who", &[]), 429),
     ] {
         let reply = stage.ask(&raw).await;
@@ -217,8 +217,10 @@ async fn methods_are_answered_sanely() {
     // No body came with it: the next answer follows at once.
     client.send(&with_key("GET /who", &[])).await;
     assert_eq!(client.reply().await.body, "ann");
-    let wrong = stage.ask(&with_key("DELETE /who", &[])).await;
-    assert_eq!((wrong.status, wrong.header("allow")), (405, Some("get,head")));
+    for (method, headers) in [("DELETE", &[][..]), ("POST", &["content-length: 0"]), ("PUT", &[]), ("PATCH", &[])] {
+        let wrong = stage.ask(&with_key(&format!("{method} /who"), headers)).await;
+        assert_eq!((wrong.status, wrong.header("allow")), (405, Some("get,head")), "{method}");
+    }
     let options = stage.ask(&with_key("OPTIONS /who", &["content-length: 0"])).await;
     assert_eq!((options.status, options.header("allow")), (204, Some("get,head")));
 }
