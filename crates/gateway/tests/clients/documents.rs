@@ -1,0 +1,44 @@
+//! The programs that the documents show, run as they are printed.
+
+use std::fs;
+use std::path::PathBuf;
+
+use crate::gateway::{Gateway, Home};
+use crate::script::{Script, repository};
+
+/// Every document that people read first.
+fn documents() -> Vec<PathBuf> {
+    let folder = fs::read_dir(repository().join("docs")).unwrap().map(|entry| entry.unwrap().path());
+    let pages = folder.filter(|path| path.extension().is_some_and(|extension| extension == "md"));
+    pages.chain([repository().join("README.md")]).collect()
+}
+
+/// The blocks of a language that use a client library, with the address and the key of the gateway.
+fn programs(language: &str, gateway: &Gateway) -> Vec<String> {
+    let mut found = Vec::new();
+    for document in documents() {
+        let text = fs::read_to_string(&document).unwrap();
+        let opening = format!("\n```{language}\n");
+        let blocks = text.split(&opening).skip(1).filter_map(|rest| rest.split("\n```").next());
+        let programs = blocks.filter(|block| block.contains("localhost:11434"));
+        found.extend(programs.map(|program| {
+            program.replace("localhost:11434", &gateway.address.to_string()).replace("gb-…", &gateway.key)
+        }));
+    }
+    found
+}
+
+#[test]
+fn every_program_of_the_documents_works_as_it_is_printed() {
+    let gateway = Home::new().serve();
+    let (python, javascript) = (programs("python", &gateway), programs("js", &gateway));
+    assert!(!python.is_empty() && !javascript.is_empty(), "the documents show no program");
+    for program in &python {
+        Script::python_text(program).succeeds(&gateway, "demo");
+    }
+    for program in &javascript {
+        Script::node_text(program).succeeds(&gateway, "demo");
+    }
+    let asked = gateway.stderr().matches("route=/v1/chat/completions status=200").count();
+    assert_eq!(asked, python.len() + javascript.len(), "{}", gateway.stderr());
+}

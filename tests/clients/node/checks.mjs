@@ -1,0 +1,43 @@
+// The checks of a script, run one after the other against the gateway that the environment names; a line for each.
+
+import { readFileSync } from 'node:fs';
+
+export const baseURL = `${process.env.GEMBRIDGE_URL}/v1`;
+export const apiKey = process.env.GEMBRIDGE_KEY;
+export const model = process.env.GEMBRIDGE_AGENT;
+
+const agents = JSON.parse(readFileSync(new URL('../agents.json', import.meta.url), 'utf8'));
+export const agent = agents[model] ?? {};
+export const redDot = `data:image/png;base64,${agents.red_dot}`;
+
+/** Runs every check, also after one that failed. */
+export async function run(checks) {
+  for (const [name, check] of Object.entries(checks)) {
+    try {
+      await check();
+      console.log(`ok ${name}`);
+    } catch (error) {
+      process.exitCode = 1;
+      console.log(`FAILED ${name}\n${error.stack}`);
+    }
+  }
+}
+
+/** The prompt of a case from `agents.json`. */
+export function asking({ prompt, steps, cut }) {
+  if (prompt) return prompt;
+  const calls = [steps ?? [...cut].map((text) => ({ text }))];
+  return `please SCRIPT:${JSON.stringify({ calls })}:END`;
+}
+
+export const answerOf = ({ answer, cut }) => answer ?? cut;
+
+/** A conversation: the user speaks first, and each in turn. */
+export const said = (...texts) =>
+  texts.map((content, place) => ({ role: place % 2 ? 'assistant' : 'user', content }));
+
+export function holds(text, part) {
+  if (!text.includes(part)) throw new Error(`${JSON.stringify(part)} is not in ${JSON.stringify(text)}`);
+}
+
+export const echoed = (text) => agent.echo.replace('{}', () => text);
