@@ -93,7 +93,7 @@ function drawOperation(api, id, method, path, operation) {
   section.append(element("h3", "Answers"));
   section.append(rows(Object.entries(operation.responses).map(([status, one]) => [status, one.description ?? ""])));
   section.append(element("h3", "curl"));
-  section.append(element("pre", curl(method, path, isOpen, body?.example)));
+  section.append(element("pre", shellLine(method, path, isOpen, body?.example)));
   return section;
 }
 
@@ -121,7 +121,7 @@ function rows(pairs) {
   return table;
 }
 
-function curl(method, path, isOpen, example) {
+function shellLine(method, path, isOpen, example) {
   const words = [`curl ${location.origin}${path}`];
   if (method !== "get") words.push(`-X ${method.toUpperCase()}`);
   if (!isOpen) words.push('-H "Authorization: Bearer $GEMBRIDGE_KEY"');

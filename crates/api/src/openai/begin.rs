@@ -75,12 +75,12 @@ pub(super) async fn begin(app: Arc<OpenAi>, plan: Plan) -> Result<Begun, Problem
     let mut default_model = false;
     loop {
         // Kept for a second attempt only where there may be one.
-        let spare = (certainty == Certainty::Tentative && !default_model).then(|| prompt.clone());
+        let spare = (certainty != Certainty::Listed && !default_model).then(|| prompt.clone());
         match desk.start_new(&owner, prompt).await? {
             Ok(turn) => return Ok(Begun { turn, owner, left_out, default_model }),
             Err(failure) => match spare {
                 Some(spare) if owner.model.is_some() && is_about_the_model(&failure) => {
-                    app.refused_model(&owner, &failure)?;
+                    app.refused_model(&owner, certainty, &failure)?;
                     owner.model = None;
                     default_model = true;
                     prompt = spare;
@@ -171,7 +171,7 @@ impl Desk<'_> {
                 None => handle.prompt(prompt, self.by).await,
             }
         };
-        let (attachment, accepted) = tokio::join!(biased; handle.attach(From::Now, Pace::HoldAgent), prompting);
+        let (attachment, accepted) = tokio::join!(biased; handle.attach(From::Now, Pace::Own), prompting);
         let accepted = accepted?;
         let (store, tasks) = (Arc::clone(self.app.sessions.store()), self.app.tasks.clone());
         match attachment {
@@ -197,12 +197,12 @@ fn is_about_the_model(failure: &Failure) -> bool {
 
 impl OpenAi {
     /// The agent does not have the model after all.
-    fn refused_model(&self, owner: &Owner, failure: &Failure) -> Result<(), Problem> {
+    fn refused_model(&self, owner: &Owner, certainty: Certainty, failure: &Failure) -> Result<(), Problem> {
         let model = owner.model.as_deref().unwrap_or_default();
         if let Some(model) = &owner.model {
             self.catalog.refuse(&owner.agent, model);
         }
-        if self.catalog.is_strict() {
+        if self.catalog.is_strict() && certainty == Certainty::Tentative {
             let message = format!("agent `{}` does not have the model `{model}`: {failure}", owner.agent);
             return Err(Problem { kind: Kind::NotFound, message, param: Some("model".into()) });
         }

@@ -46,7 +46,7 @@ const MOST_CHOICES: u64 = 8;
 
 pub fn parse(body: &[u8]) -> Result<ChatRequest<'_>, Problem> {
     serde_json::from_slice(body).map_err(|error| {
-        let message = format!("the body is not a request for a chat completion: {error}");
+        let message = format!("the body is not a request for a chat completion: {}", shortened(&error.to_string()));
         Problem::new(crate::problem::Kind::Invalid, message)
     })
 }
@@ -274,6 +274,16 @@ pub fn check_abilities(conversation: &[Said<'_>], abilities: PromptAbilities, ag
         }
     }
     Ok(())
+}
+
+/// Both ends of a reader's message: what it met, which may be a whole image, and where.
+fn shortened(message: &str) -> String {
+    const END: usize = 120;
+    let length = message.chars().count();
+    if length <= 2 * END {
+        return message.to_owned();
+    }
+    message.chars().take(END).chain(['…']).chain(message.chars().skip(length - END)).collect()
 }
 
 /// Enough of a client's word to recognise it.

@@ -176,7 +176,7 @@ impl Follow {
     fn come_back(&mut self) -> Result<Source, Error> {
         self.returns = self.returns.checked_sub(1).ok_or(Error::Closed)?;
         let (handle, seen) = (self.handle.clone(), self.seen);
-        Ok(Source::Returning(Box::pin(async move { handle.attach(From::After(seen), Pace::HoldAgent).await })))
+        Ok(Source::Returning(Box::pin(async move { handle.attach(From::After(seen), Pace::Own).await })))
     }
 
     fn take_up(&mut self, attachment: Attachment) {

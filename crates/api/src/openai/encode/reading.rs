@@ -22,6 +22,8 @@ pub(in crate::openai) struct Reading {
     usage: Usage,
     heard: bool,
     said: bool,
+    /// Whether the last line of the answer has no end yet.
+    mid_line: bool,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -56,6 +58,7 @@ impl Reading {
             usage: Usage::default(),
             heard: false,
             said: false,
+            mid_line: false,
         }
     }
 
@@ -91,7 +94,8 @@ impl Reading {
             }
             Event::ToolCall(call) => {
                 let result = self.tools.as_mut().and_then(|tools| tools.update(call))?;
-                self.say(&result, out)
+                // A heading is one only at the beginning of a line.
+                if self.mid_line { self.say(&format!("\n\n{result}"), out) } else { self.say(&result, out) }
             }
             Event::Usage(usage) => {
                 self.usage.merge(usage);
@@ -130,6 +134,7 @@ impl Reading {
         if let Some(fingerprint) = &mut self.fingerprint {
             fingerprint.text(&plain);
         }
+        self.mid_line = !plain.ends_with('\n');
         out.text(&escaped);
         None
     }
@@ -165,6 +170,7 @@ impl Reading {
             if let Some(fingerprint) = &mut self.fingerprint {
                 fingerprint.text(&passed.text);
             }
+            self.mid_line = !passed.text.ends_with('\n');
             out.text(&Text::plain(passed.text).to_escaped());
         }
         passed.end
