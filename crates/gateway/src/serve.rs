@@ -7,6 +7,7 @@ mod banner;
 mod housekeeping;
 mod models;
 mod notify;
+mod places;
 mod reach;
 mod running;
 mod signals;
@@ -86,7 +87,7 @@ fn open(typed_hosts: &[HostName], context: &Context) -> Result<Gateway, CommandE
         tracing::info!(?cleared, "cleared what killed runs had left");
     }
     let spawner = Spawner::new(GuardProgram::this_binary()).context("cannot prepare to start agents")?;
-    let Agents { served, setups } = Agents::start(chosen, context, &spawner, &keys);
+    let Agents { served, setups, wanted } = Agents::start(chosen, context, &spawner, &keys);
     let live = SessionsConfig { live: settings.limits.sessions.0 as usize };
     let sessions = Arc::new(Sessions::new(Arc::new(audit::AuditedStore(store)), setups, live));
     let openai = open_ai(&sessions, &served, context)?;
@@ -95,7 +96,7 @@ fn open(typed_hosts: &[HostName], context: &Context) -> Result<Gateway, CommandE
     let app = routes::app(&guard, faces);
     warn_about(&addresses, &served, &reachable, settings);
     terminal::print(&Banner { addresses: &addresses, agent: &served[0].agent, key: shown }.text())?;
-    let housekeeping = Housekeeping::new(&sessions, &served, settings);
+    let housekeeping = Housekeeping::new(&sessions, &served, settings, wanted);
     let care = Care::new(guard, keys, reachable, readiness, openai, served);
     Ok(Gateway { server, app, care, housekeeping, sessions, spawner, metrics })
 }

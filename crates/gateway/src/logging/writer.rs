@@ -15,6 +15,9 @@ use crate::config::settings::Level;
 /// Records that may wait for the thread; one more is dropped and counted.
 const QUEUE: usize = 4096;
 
+/// How long records gather. The end of the program waits as long, once it has logged anything.
+const GATHER: Duration = Duration::from_millis(5);
+
 /// How long the end of the program waits for the last lines.
 const LAST_LINES: Duration = Duration::from_secs(2);
 
@@ -114,13 +117,23 @@ impl<S: Sink + 'static, E: Fn(&str) + Send + 'static> Writer<S, E> {
 
     fn run(&mut self, records: &Receiver<Message>) {
         while let Ok(message) = records.recv() {
-            match message {
-                Message::Record(record) => self.write(&record, Instant::now()),
-                Message::Finish(done) => {
-                    self.report_dropped(Instant::now());
-                    // Whoever asked may have stopped waiting.
-                    done.try_send(()).unwrap_or_default();
-                }
+            self.take(message);
+            // Where one record comes, more do. Gathered for a moment, they need not wake this thread one by one, which
+            // would cost whoever logs more than the record itself.
+            thread::sleep(GATHER);
+            while let Ok(message) = records.try_recv() {
+                self.take(message);
+            }
+        }
+    }
+
+    fn take(&mut self, message: Message) {
+        match message {
+            Message::Record(record) => self.write(&record, Instant::now()),
+            Message::Finish(done) => {
+                self.report_dropped(Instant::now());
+                // Whoever asked may have stopped waiting.
+                done.try_send(()).unwrap_or_default();
             }
         }
     }

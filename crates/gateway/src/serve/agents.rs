@@ -12,7 +12,9 @@ use gembridge_core::turn::PermissionPolicy;
 use gembridge_drivers::acp::{AcpDriver, AcpSetup, Home, Spares};
 use gembridge_drivers::profile::Execution;
 use gembridge_process::Spawner;
+use tokio::sync::Notify;
 
+use super::places::Placed;
 use crate::agents::{self, Agent, Chosen};
 use crate::app::bridge;
 use crate::command::Context;
@@ -23,6 +25,13 @@ use crate::keys::FileKeys;
 /// Turns at once where nobody says otherwise: as many as a machine carries, and as one shows the gateway itself with.
 const TURNS: usize = 64;
 const TURNS_OF_THE_BUILT_IN: usize = 1_024;
+
+/// How many processes full of waiting sessions an agent may have, and how many sessions in any case.
+const WAITING_PROCESSES: u32 = 4;
+const WAITING_AT_LEAST: usize = 16;
+
+/// Places for sessions that are opened only to ask what the agent offers.
+const LEARNERS: usize = 4;
 
 /// One agent that the gateway serves.
 pub struct Served {
@@ -35,6 +44,8 @@ pub struct Served {
 pub struct Agents {
     pub served: Vec<Served>,
     pub setups: HashMap<AgentName, AgentSetup>,
+    /// Told when somebody waits for a place with an agent.
+    pub wanted: Arc<Notify>,
 }
 
 impl Agents {
@@ -52,7 +63,7 @@ impl Agents {
 
     /// Starts to warm the default agent.
     pub fn start(chosen: Vec<Agent>, context: &Context, spawner: &Spawner, keys: &Arc<FileKeys>) -> Self {
-        let mut agents = Self { served: Vec::new(), setups: HashMap::new() };
+        let mut agents = Self { served: Vec::new(), setups: HashMap::new(), wanted: Arc::default() };
         for (place, agent) in chosen.into_iter().enumerate() {
             let name = AgentName::new(agent.profile.name.as_str());
             let spares = if place == 0 { Spares::OfTheProfile } else { Spares::None };
@@ -72,7 +83,10 @@ impl Agents {
             } else {
                 Arc::<AcpDriver>::clone(&driver)
             };
-            let limits = limits(&context.config.settings, &agent);
+            let settings = &context.config.settings;
+            let places = turns(settings, &agent) + waiting(settings, &agent) + LEARNERS;
+            let door = Arc::new(Placed::new(door, name.clone(), places, Arc::clone(&agents.wanted)));
+            let limits = limits(settings, &agent);
             agents.setups.insert(name.clone(), AgentSetup { driver: door, limits, policy });
             agents.served.push(Served { name, agent, driver });
         }
@@ -86,6 +100,14 @@ pub fn turns(settings: &Settings, agent: &Agent) -> usize {
         Some(turns) => turns.0 as usize,
         None if agents::is_built_in(&agent.profile) => TURNS_OF_THE_BUILT_IN,
         None => TURNS,
+    }
+}
+
+/// How many sessions of an agent may wait for their next message.
+pub fn waiting(settings: &Settings, agent: &Agent) -> usize {
+    match settings.limits.idle_sessions {
+        Some(most) => most.0 as usize,
+        None => ((WAITING_PROCESSES * agent.profile.limits.sessions_per_process) as usize).max(WAITING_AT_LEAST),
     }
 }
 

@@ -8,13 +8,17 @@ use std::time::Duration;
 
 use gembridge_core::model::AgentName;
 use gembridge_core::session::{Description, SessionHandle, Sessions, TurnState};
+use tokio::sync::Notify;
+use tokio::task::JoinSet;
 
-use super::agents::Served;
+use super::agents::{Served, waiting};
 use crate::config::settings::Settings;
 
-/// How many processes full of waiting sessions an agent may have, and how many sessions in any case.
-const PROCESSES: u32 = 4;
-const AT_LEAST: usize = 16;
+/// Never fewer than this.
+const AT_LEAST: usize = 1;
+
+/// How many are closed at once.
+const AT_ONCE: usize = 64;
 
 /// Often enough that a burst of new sessions meets no full table.
 const PERIOD: Duration = Duration::from_millis(200);
@@ -23,16 +27,14 @@ pub struct Housekeeping {
     sessions: Arc<Sessions>,
     /// Waiting sessions that each agent may have.
     most: HashMap<AgentName, usize>,
+    /// Told when somebody waits for a place.
+    wanted: Arc<Notify>,
 }
 
 impl Housekeeping {
-    pub fn new(sessions: &Arc<Sessions>, served: &[Served], settings: &Settings) -> Self {
-        let most = |served: &Served| match settings.limits.idle_sessions {
-            Some(most) => most.0 as usize,
-            None => ((PROCESSES * served.agent.profile.limits.sessions_per_process) as usize).max(AT_LEAST),
-        };
-        let most = served.iter().map(|served| (served.name.clone(), most(served))).collect();
-        Self { sessions: Arc::clone(sessions), most }
+    pub fn new(sessions: &Arc<Sessions>, served: &[Served], settings: &Settings, wanted: Arc<Notify>) -> Self {
+        let most = |served: &Served| (served.name.clone(), waiting(settings, &served.agent));
+        Self { sessions: Arc::clone(sessions), most: served.iter().map(most).collect(), wanted }
     }
 
     /// Never resolves.
@@ -40,7 +42,10 @@ impl Housekeeping {
         let mut tick = tokio::time::interval(PERIOD);
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
-            tick.tick().await;
+            tokio::select! {
+                _ = tick.tick() => {}
+                () = self.wanted.notified() => {}
+            }
             self.clear().await;
         }
     }
@@ -51,30 +56,46 @@ impl Housekeeping {
         if live.len() <= self.most.values().copied().min().unwrap_or(usize::MAX) {
             return;
         }
-        let mut waiting: HashMap<AgentName, Vec<(SessionHandle, Description)>> = HashMap::new();
-        for session in live {
-            // One that ends meanwhile needs no care.
-            if let Ok(found) = session.describe().await
-                && found.turn == TurnState::Idle
-                && found.queued == 0
-                && found.followers == 0
-            {
-                waiting.entry(found.record.agent.clone()).or_default().push((session, found));
+        let mut idle: HashMap<AgentName, Vec<(SessionHandle, Description)>> = HashMap::new();
+        for (session, found) in described(live).await {
+            if found.turn == TurnState::Idle && found.queued == 0 && found.followers == 0 {
+                idle.entry(found.record.agent.clone()).or_default().push((session, found));
             }
         }
-        for (agent, mut sessions) in waiting {
+        for (agent, mut sessions) in idle {
             let most = self.most.get(&agent).copied().unwrap_or(AT_LEAST);
             let surplus = sessions.len().saturating_sub(most);
-            if surplus == 0 {
-                continue;
+            if surplus > 0 {
+                sessions.sort_by_key(|(_, found)| found.record.updated);
+                sessions.truncate(surplus);
+                tracing::debug!(%agent, closing = surplus, "sessions that waited longest leave the memory");
+                close(sessions.into_iter().map(|(session, _)| session)).await;
             }
-            sessions.sort_by_key(|(_, found)| found.record.updated);
-            for (session, _) in sessions.drain(..surplus) {
-                if let Err(error) = session.close().await {
-                    tracing::debug!(session = %session.id(), %error, "a waiting session did not close");
-                }
-            }
-            tracing::debug!(%agent, closed = surplus, "sessions that waited longest left the memory");
+        }
+    }
+}
+
+/// What they say of themselves. One that ends meanwhile needs no care.
+async fn described(sessions: Vec<SessionHandle>) -> Vec<(SessionHandle, Description)> {
+    let ask = |session: SessionHandle| async move {
+        let found = session.describe().await;
+        (session, found)
+    };
+    let asked: JoinSet<_> = sessions.into_iter().map(ask).collect();
+    asked.join_all().await.into_iter().filter_map(|(session, found)| Some((session, found.ok()?))).collect()
+}
+
+/// Ends them, some at once: each waits for its agent and for the disk.
+async fn close(mut sessions: impl Iterator<Item = SessionHandle>) {
+    let end = |session: SessionHandle| async move {
+        if let Err(error) = session.close().await {
+            tracing::debug!(session = %session.id(), %error, "a waiting session did not close");
+        }
+    };
+    let mut closing: JoinSet<()> = sessions.by_ref().take(AT_ONCE).map(end).collect();
+    while closing.join_next().await.is_some() {
+        if let Some(next) = sessions.next() {
+            closing.spawn(end(next));
         }
     }
 }

@@ -143,6 +143,10 @@ impl Events {
 
     /// The data of the next event; `None` at the end of the body.
     pub fn next(&mut self) -> io::Result<Option<String>> {
+        if self.status != 200 {
+            // Refused: the body is no stream.
+            return Ok(None);
+        }
         loop {
             if let Some(end) = self.unread.find("\n\n") {
                 let event: String = self.unread.drain(..end + 2).collect();
