@@ -1,6 +1,7 @@
 //! A running child: lines in, lines out, the tail of its stderr, and the handle that owns its whole tree.
 
 pub(crate) mod attend;
+pub(crate) mod secrets;
 mod stderr;
 mod writer;
 

@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::child::attend::{Attendant, End, Life, Start};
+use crate::child::secrets::Secrets;
 use crate::child::{Child, Exit, ExitWatch, Handle, Link, StderrTail, Writer};
 use crate::environment::Environment;
 use crate::guard::{self, Options, Stage, StartFailure, StartStage};
@@ -238,7 +239,7 @@ impl Spawner {
         if let Err(error) = rustix::pipe::fcntl_setpipe_size(&stdout, STDOUT_PIPE) {
             tracing::debug!(%error, "cannot widen a child's pipe");
         }
-        let tail = StderrTail::new(spec.limits.stderr_tail);
+        let tail = StderrTail::new(spec.limits.stderr_tail, Secrets::of(&spec.env));
         let attendant = Attendant {
             guard,
             link: Arc::clone(&link),

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
+use super::secrets::Secrets;
 use crate::excerpt::escape_excerpt;
 
 const READ_SIZE: usize = 16 * 1024;
@@ -13,6 +14,7 @@ const READ_SIZE: usize = 16 * 1024;
 #[derive(Debug, Clone)]
 pub struct StderrTail {
     ring: Arc<Mutex<Ring>>,
+    secrets: Arc<Secrets>,
 }
 
 #[derive(Debug)]
@@ -23,8 +25,10 @@ struct Ring {
 }
 
 impl StderrTail {
-    pub(crate) fn new(limit: usize) -> Self {
-        Self { ring: Arc::new(Mutex::new(Ring { bytes: VecDeque::new(), limit, total: 0 })) }
+    /// The tail never shows `secrets`.
+    pub(crate) fn new(limit: usize, secrets: Secrets) -> Self {
+        let ring = Ring { bytes: VecDeque::new(), limit, total: 0 };
+        Self { ring: Arc::new(Mutex::new(ring)), secrets: Arc::new(secrets) }
     }
 
     /// The tail on one line, with everything escaped that could forge or clear a log.
@@ -48,7 +52,8 @@ impl StderrTail {
     }
 
     fn bytes(&self) -> Vec<u8> {
-        self.lock().bytes.iter().copied().collect()
+        let said: Vec<u8> = self.lock().bytes.iter().copied().collect();
+        self.secrets.hide(&said)
     }
 
     /// Reads until the end of `source`.
@@ -87,7 +92,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_tail_holds_the_last_bytes_only() {
-        let tail = StderrTail::new(8);
+        let tail = StderrTail::new(8, Secrets::default());
         tail.drain(&b"first line\nsecond\x1b\nx"[..]).await.unwrap();
         assert_eq!(tail.total_bytes(), 20);
         assert_eq!(tail.tail(), "econd\\u{1b}\\nx");
@@ -96,7 +101,7 @@ mod tests {
 
     #[tokio::test]
     async fn many_small_writes_keep_the_same_tail_as_one_large() {
-        let tail = StderrTail::new(100);
+        let tail = StderrTail::new(100, Secrets::default());
         let all: Vec<u8> = (b'a'..=b'z').cycle().take(1000).collect();
         for piece in all.chunks(7) {
             tail.drain(piece).await.unwrap();
