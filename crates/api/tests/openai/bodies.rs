@@ -52,6 +52,17 @@ async fn what_cannot_be_honoured_is_refused_by_name() {
 }
 
 #[tokio::test]
+async fn an_error_does_not_send_a_large_body_back() {
+    let stage = Stage::new(&polite()).await;
+    let image = "x".repeat(1_000_000);
+    let parts = json!([{"type": "image_url", "image_url": image}]);
+    let answer = stage.ask(&json!({"model": "played", "messages": [{"role": "user", "content": parts}]})).await;
+    assert_eq!(answer.error().0, 400);
+    assert!(answer.body.len() < 1_000, "{} bytes", answer.body.len());
+    assert!(answer.body.contains("expected an object at line 1 column"), "{}", answer.body);
+}
+
+#[tokio::test]
 async fn what_has_no_effect_is_reported_back() {
     let stage = Stage::new(&polite()).await;
     let answer = stage
