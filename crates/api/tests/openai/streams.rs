@@ -143,7 +143,10 @@ async fn the_agents_own_tools_are_no_tool_calls() {
         call.content = Some(vec![ToolContent::Content(Content::text("one\ntwo"))]);
         update(Event::ToolCall(Box::new(call)))
     };
-    let troupe = Troupe::new(move |_| vec![vec![call(), text("It says one, two."), done()]]);
+    let troupe = Troupe::new(move |scene| match scene.prompt.as_str() {
+        "again" => vec![vec![text("I look again."), call(), text("The same."), done()]],
+        _ => vec![vec![call(), text("It says one, two."), done()]],
+    });
     let hidden = Stage::new(&troupe).await;
     let answer = hidden.ask(&chat(&[("user", "hi")])).await;
     assert_eq!(answer.text(), "It says one, two.");
@@ -154,6 +157,10 @@ async fn the_agents_own_tools_are_no_tool_calls() {
     let shown = Stage::with(&[("played", &troupe)], setting).await;
     let answer = shown.ask(&chat(&[("user", "hi")])).await;
     assert_eq!(answer.text(), "### read `a.txt`\n\n> one\n> two\n\nIt says one, two.");
+    // A heading in the middle of an answer begins a line.
+    let said = ("assistant", answer.text());
+    let answer = shown.ask(&chat(&[("user", "hi"), (said.0, &said.1), ("user", "again")])).await;
+    assert_eq!(answer.text(), "I look again.\n\n### read `a.txt`\n\n> one\n> two\n\nThe same.");
 }
 
 #[tokio::test]
