@@ -23,7 +23,9 @@ pub struct Resolved {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Certainty {
     Listed,
-    /// Mapped by the operator, or the agent has not said yet what it offers: it may refuse.
+    /// A mapped name stands for it, which counts as listed: if the agent refuses, its default answers in any case.
+    Mapped,
+    /// The agent has not said yet what it offers: it may refuse.
     Tentative,
 }
 
@@ -45,20 +47,18 @@ impl Catalog {
     pub fn resolve(&self, name: &str) -> Result<Resolved, Problem> {
         check_name(name)?;
         let resolved = self.look_up(name)?;
-        match &resolved.model {
-            Some(model) if resolved.certainty == Certainty::Tentative && self.is_refused(&resolved.agent, model) => {
-                self.instead_of(name, &resolved.agent)
-            }
-            Some(_) | None => Ok(resolved),
+        let refused = resolved.model.as_ref().is_some_and(|model| self.is_refused(&resolved.agent, model));
+        match resolved.certainty {
+            Certainty::Mapped if refused => Ok(default_of(&resolved.agent)),
+            Certainty::Tentative if refused => self.instead_of(name, &resolved.agent),
+            Certainty::Listed | Certainty::Mapped | Certainty::Tentative => Ok(resolved),
         }
     }
 
     /// The answer to a name that nobody has: the default of `agent`, or none.
     fn instead_of(&self, name: &str, agent: &AgentName) -> Result<Resolved, Problem> {
         match self.config.unknown {
-            UnknownModels::FallBack => {
-                Ok(Resolved { agent: agent.clone(), model: None, certainty: Certainty::Listed, fell_back: true })
-            }
+            UnknownModels::FallBack => Ok(default_of(agent)),
             UnknownModels::Refuse => {
                 let message = format!("model `{name}` does not exist; `GET /v1/models` lists those that do");
                 Err(Problem { kind: Kind::NotFound, message, param: Some("model".into()) })
@@ -75,7 +75,7 @@ impl Catalog {
         if let Some(target) = target {
             // What the operator wrote down counts as there until the agent says otherwise.
             let (agent, model) = self.split(target).unwrap_or((default, target));
-            return Ok(tentative(agent, model));
+            return Ok(Resolved { certainty: Certainty::Mapped, ..tentative(agent, model) });
         }
         match self.listing(default, name) {
             Listing::Unsaid if self.split(name).is_none() => Ok(tentative(default, name)),
@@ -124,6 +124,11 @@ impl Catalog {
             None => Listing::Unsaid,
         }
     }
+}
+
+/// What answers instead of a model that is not there.
+fn default_of(agent: &AgentName) -> Resolved {
+    Resolved { agent: agent.clone(), model: None, certainty: Certainty::Listed, fell_back: true }
 }
 
 fn tentative(agent: &AgentName, model: &str) -> Resolved {

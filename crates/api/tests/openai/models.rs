@@ -93,12 +93,27 @@ async fn in_strict_mode_a_name_that_nobody_has_is_not_found() {
     let agent = troupe(&["big"]);
     let setting = Setting { unknown: UnknownModels::Refuse, mapped: mapped(), ..Setting::default() };
     let stage = Stage::with(&[("first", &agent)], setting).await;
-    for name in ["unheard-of", "first/gone", "gpt-3.5-turbo", "unheard-of"] {
+    for name in ["unheard-of", "first/gone", "unheard-of"] {
         let answer = stage.ask(&chat_with(&[("user", "hi")], json!({"model": name}))).await;
         assert_eq!(answer.error(), (404, "not_found_error".into(), "model".into()), "{name}: {}", answer.body);
     }
     let answer = stage.ask(&chat_with(&[("user", "hi")], json!({"model": "big"}))).await;
     assert_eq!(answer.text(), "ok");
+}
+
+#[tokio::test]
+async fn in_strict_mode_a_mapped_name_whose_model_the_agent_refuses_gets_the_default() {
+    let agent = troupe(&["big"]);
+    let setting = Setting { unknown: UnknownModels::Refuse, mapped: mapped(), ..Setting::default() };
+    let stage = Stage::with(&[("first", &agent)], setting).await;
+    // Refused by the agent the first time, known to be refused the second.
+    for _ in 0..2 {
+        let answer = stage.ask(&chat_with(&[("user", "hi")], json!({"model": "gpt-3.5-turbo"}))).await;
+        assert_eq!(answer.text(), "ok");
+        assert_eq!(answer.json()["model"], "first");
+        assert_eq!(answer.header("x-gembridge-model-fallback"), Some("first"));
+    }
+    assert_eq!(get(stage.address, "/v1/models/gpt-3.5-turbo").await.json()["id"], "gpt-3.5-turbo");
 }
 
 #[tokio::test]
