@@ -80,6 +80,7 @@ fn checks(context: &Context, probe: &dyn Probe) -> Result<Vec<Check>, CommandErr
     let mut checks = vec![machine::settings_file(&context.config)];
     checks.extend(machine::private_paths(&context.config));
     checks.push(machine::trust(&context.config));
+    checks.push(machine::admission(&context.config));
     match crate::agents::choose(&context.profiles, &context.config) {
         Ok(agent) => checks.extend(agent::checks(&agent, context, probe)),
         // A name that is not known is a mistake of the command line, not of the machine.

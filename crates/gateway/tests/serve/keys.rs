@@ -115,3 +115,19 @@ fn s3b_an_origin_is_allowed_and_removed_while_the_gateway_runs() {
     let audit = std::fs::read_to_string(gateway.home.state("audit.jsonl")).unwrap();
     assert!(audit.contains("https://app.example"), "s33: refused origins are in the audit");
 }
+
+#[test]
+fn s3b_a_wildcard_for_extensions_needs_its_own_setting_and_doctor_warns_of_it() {
+    let home = Home::new();
+    home.configure("[server]\nany_extension = true\n");
+    let gateway = home.serve();
+    let headers = [("origin", "chrome-extension://ponmlkjihgfedcbaponmlkjihgfedcba")];
+    assert_eq!(gateway.ask("GET", "/health", &headers, None).status, 200);
+    let report = gateway.home.run(&["doctor", "--agent", "demo", "--json"]);
+    let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+    let checks = report["checks"].as_array().unwrap();
+    let keys = checks.iter().find(|check| check["name"] == "keys").unwrap();
+    assert_eq!(keys["status"], "warn", "{keys}");
+    let gateway = Home::new().serve();
+    assert_eq!(gateway.ask("GET", "/health", &headers, None).status, 403);
+}

@@ -10,7 +10,9 @@ use rustix::process::{Resource, getrlimit};
 use super::Check;
 use crate::config::trust::Trust;
 use crate::config::{Config, ConfigFile, Folders};
+use crate::keys::{KeyFile, first_key_path};
 use crate::leftovers;
+use crate::origins::OriginFile;
 
 const LITTLE_SPACE: u64 = 1 << 30;
 const NO_SPACE: u64 = 64 << 20;
@@ -28,7 +30,12 @@ pub fn settings_file(config: &Config) -> Check {
 /// Folders of ours, and files in them that hold secrets, are nobody else's to read.
 pub fn private_paths(config: &Config) -> Vec<Check> {
     let folders = [&config.folders.config, &config.folders.state, &config.folders.cache];
-    let files = [config.file.path().to_owned(), config.folders.config.join(".env")];
+    let files = [
+        config.file.path().to_owned(),
+        config.folders.config.join(".env"),
+        KeyFile::path(&config.folders),
+        first_key_path(&config.folders),
+    ];
     let open_folders = folders.into_iter().filter(|folder| is_open(folder)).map(|folder| (folder.as_path(), "700"));
     let open_files = files.iter().filter(|file| is_open(file)).map(|file| (file.as_path(), "600"));
     let open: Vec<_> = open_folders.chain(open_files).collect();
@@ -65,6 +72,34 @@ pub fn trust(config: &Config) -> Check {
         None if trust.folders().is_empty() => Check::ok("trust", "no folder is trusted; agents chat, and work nowhere"),
         None => Check::ok("trust", format!("agents may work in {} folders", trust.folders().len())),
     }
+}
+
+/// Who gets in: keys, and pages beyond this machine.
+pub fn admission(config: &Config) -> Check {
+    let read = KeyFile::load(&config.folders).and_then(|keys| Ok((keys, OriginFile::load(&config.folders)?)));
+    let (keys, origins) = match read {
+        Ok(read) => read,
+        Err(error) => {
+            return Check::fail(
+                "keys",
+                error.to_string(),
+                "mend the file, or remove it and make keys and origins again",
+            );
+        }
+    };
+    if config.settings.server.any_extension.0 {
+        return Check::warn(
+            "keys",
+            "`server.any_extension` lets every browser extension call, now and later",
+            "allow single ones: `gembridge origins allow chrome-extension://<the full id>`",
+        );
+    }
+    let told = format!(
+        "{} keys; pages of {} origins beyond this machine may call",
+        keys.entries().len(),
+        origins.origins().len()
+    );
+    Check::ok("keys", told)
 }
 
 pub fn landlock() -> Check {
