@@ -79,7 +79,7 @@ mod tests {
 
     fn hidden(said: &str) -> String {
         let environment = Environment::inherit(BTreeMap::from([
-            ("GEMINI_API_KEY".into(), "given-to-the-agent".into()),
+            ("VENDOR_API_KEY".into(), "given-to-the-agent".into()),
             ("SHORT_TOKEN".into(), "fake".into()),
             ("HOME".into(), "/home/somebody".into()),
         ]));
