@@ -145,7 +145,7 @@ pub struct Models {
     pub flag: Option<String>,
     /// Pinned when nobody names another one.
     pub default: Option<String>,
-    /// Models that the agent is known to offer before it has been asked.
+    /// Models that the agent is known to take, also where it does not list them.
     #[serde(default)]
     pub known: Vec<String>,
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use gembridge_core::driver::{AgentSession as _, Change, Opened, Parting, Resume, SessionSpec, Signal, SlashCommands};
-use gembridge_core::model::{Failure, FailureKind, SessionFacts, Timestamp};
+use gembridge_core::model::{Failure, FailureKind, Model, SessionFacts, Timestamp};
 use serde_json::json;
 use tokio::sync::mpsc;
 
@@ -32,8 +32,8 @@ pub(super) async fn session(setup: &AcpSetup, lease: Lease, spec: SessionSpec) -
     let ready = match prepared(setup, &process, &spec, lease) {
         Prepared::Ahead(ready) => *ready,
         Prepared::Place(lease) => match loaded(setup, &process, &spec).await? {
-            Some(half) => half.ready(lease, Resumed::Yes, spec.slash),
-            None => fresh(setup, &process, cwd(setup, &spec)?, &spec).await?.ready(lease, Resumed::No, spec.slash),
+            Some(half) => half.ready(setup, lease, Resumed::Yes, spec.slash),
+            None => fresh(setup, &process, cwd(setup, &spec)?, &spec).await?.ready(setup, lease, Resumed::No, spec.slash),
         },
     };
     match ready.apply(setup, &spec).await {
@@ -73,7 +73,7 @@ fn prepared(setup: &AcpSetup, process: &Arc<AgentProcess>, spec: &SessionSpec, p
             }
             let Premade { opened, name, signals, folder: _ } = premade;
             let half = Half { name, answer: opened, signals, folder: None };
-            Prepared::Ahead(Box::new(half.ready(lease, Resumed::No, spec.slash)))
+            Prepared::Ahead(Box::new(half.ready(setup, lease, Resumed::No, spec.slash)))
         }
         None => Prepared::Place(place),
     }
@@ -120,13 +120,13 @@ struct Ready {
 }
 
 impl Half {
-    fn ready(self, lease: Lease, resumed: Resumed, slash: SlashCommands) -> Ready {
+    fn ready(self, setup: &AcpSetup, lease: Lease, resumed: Resumed, slash: SlashCommands) -> Ready {
         let lease = match self.folder {
             Some(folder) => lease.in_folder(folder),
             None => lease,
         };
         let stand_ins = wire(&self.answer).map(|opened| StandIns::of(&opened)).unwrap_or_default();
-        let session = AcpSession::new(lease, self.name, slash, facts(&self.answer).models, stand_ins);
+        let session = AcpSession::new(lease, self.name, slash, takes(setup, &self.answer), stand_ins);
         Ready { session, answer: self.answer, signals: self.signals, resumed }
     }
 }
@@ -176,6 +176,7 @@ async fn new_session(
     let (opening, signals) = opening(setup, cwd)?;
     let mut params = json!({ "cwd": cwd, "mcpServers": encode::tool_servers(&spec.tool_servers) });
     add_meta(&mut params, process);
+    let _turn = process.turn_to_open().await;
     let answer = process.connection().open("session/new", &params, opening, within(setup)).await?;
     let opened = read(setup, &answer)?;
     let Some(name) = opened.session_id else {
@@ -246,6 +247,7 @@ async fn load(
     let mut params = json!({ "sessionId": name, "cwd": cwd, "mcpServers": servers });
     add_meta(&mut params, process);
     process.births().note(&name, Timestamp::now());
+    let _turn = process.turn_to_open().await;
     let answer = connection.call(method, &params, within(setup)).await?;
     process.births().note(&name, Timestamp::now());
     if setup.profile.has(Quirk::LoadReplayStraddlesResponse) {
@@ -331,6 +333,17 @@ fn wire(answer: &Bytes) -> Option<wire::SessionOpened<'_>> {
 
 fn facts(answer: &Bytes) -> SessionFacts {
     wire(answer).map(|opened| decode::session_facts(&opened)).unwrap_or_default()
+}
+
+/// The models that may be set: those that the agent lists, and those that it is known to take besides.
+fn takes(setup: &AcpSetup, answer: &Bytes) -> Vec<Model> {
+    let mut models = facts(answer).models;
+    // An agent without a list decides for itself.
+    if !models.is_empty() {
+        let besides = setup.profile.model.known.iter().map(|id| id.as_str().into());
+        models.extend(besides.map(|id: Arc<str>| Model { name: Arc::clone(&id), id, description: None }));
+    }
+    models
 }
 
 /// The mode that was asked for, or that the operator wants in every session.

@@ -22,6 +22,8 @@ pub(super) struct AgentProcess {
     limits: Limits,
     /// What the profile adds to every `session/new`.
     session_meta: Map<String, Value>,
+    /// Held while a session is being opened, for agents that open one at a time.
+    opening: tokio::sync::Mutex<()>,
     tenancy: Mutex<Tenancy>,
     turns: AtomicU64,
     condemned: AtomicBool,
@@ -93,6 +95,7 @@ impl AgentProcess {
             abilities,
             limits,
             session_meta,
+            opening: tokio::sync::Mutex::default(),
             tenancy: Mutex::default(),
             turns: AtomicU64::new(0),
             condemned: AtomicBool::new(false),
@@ -118,6 +121,11 @@ impl AgentProcess {
 
     pub(super) fn abilities(&self) -> Abilities {
         self.abilities
+    }
+
+    /// The turn to open a session, where the agent opens one at a time. Nobody's deadline runs while it is waited for.
+    pub(super) async fn turn_to_open(&self) -> Option<tokio::sync::MutexGuard<'_, ()>> {
+        if self.connection.router().has(Quirk::SessionsOpenOneByOne) { Some(self.opening.lock().await) } else { None }
     }
 
     /// Binds the process to its first principal.

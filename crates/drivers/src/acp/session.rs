@@ -235,7 +235,12 @@ fn checked(models: &[Model], change: &Change) -> Result<(), Failure> {
     if models.is_empty() || models.iter().any(|known| known.id == *model) {
         return Ok(());
     }
-    let known: Vec<&str> = models.iter().map(|known| &*known.id).collect();
+    let mut known: Vec<&str> = Vec::new();
+    for model in models {
+        if !known.contains(&&*model.id) {
+            known.push(&model.id);
+        }
+    }
     let message = format!("model `{model}` is not one of the agent's: {}", known.join(", "));
     Err(Failure::new(FailureKind::Unsupported, message))
 }

@@ -24,6 +24,9 @@ pub enum Quirk {
     EmptyShellOutput,
     /// A file that is to be created is read first, and an error to that read fails the tool: a missing file reads as empty.
     NewFilesNeedEmptyRead,
+    /// Sessions that are opened at the same time wait for a lock of the agent with doubling pauses, until some fail: they are
+    /// opened one after another.
+    SessionsOpenOneByOne,
     /// There is no way to close a session: its memory returns when the process is recycled, so sessions count for life.
     SessionsCannotBeClosed,
     /// `session/load` within the wall-clock minute of the session's creation destroys it: the load waits for the next minute.
@@ -63,6 +66,7 @@ impl Quirk {
         Self::CancelWaitsForPermission,
         Self::EmptyShellOutput,
         Self::NewFilesNeedEmptyRead,
+        Self::SessionsOpenOneByOne,
         Self::SessionsCannotBeClosed,
         Self::LoadDestroysWithinMinute,
         Self::LoadReplayStraddlesResponse,
