@@ -124,7 +124,7 @@ impl Catalog {
             return Some(listed);
         }
         let resolved = self.resolve(id).ok()?;
-        let named = !resolved.fell_back && resolved.certainty == Certainty::Listed;
+        let named = !resolved.fell_back && resolved.certainty != Certainty::Tentative;
         named.then(|| Entry { id: id.to_owned(), agent: resolved.agent })
     }
 

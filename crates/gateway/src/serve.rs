@@ -66,7 +66,8 @@ pub fn serve(typed_hosts: &[HostName], context: &Context) -> CommandResult {
 fn open(typed_hosts: &[HostName], context: &Context) -> Result<Gateway, CommandError> {
     let settings = &context.config.settings;
     let folders = &context.config.folders;
-    let chosen = Agents::choose(context)?;
+    let mut chosen = Agents::choose(context)?;
+    models::make_known(settings, &mut chosen);
     let addresses = address::resolve(&settings.server)?;
     check_exposure(&addresses, context)?;
     let server = address::bind(server_config(addresses, settings))?;

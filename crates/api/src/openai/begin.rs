@@ -76,17 +76,21 @@ pub(super) async fn begin(app: Arc<OpenAi>, plan: Plan) -> Result<Begun, Problem
     loop {
         // Kept for a second attempt only where there may be one.
         let spare = (certainty != Certainty::Listed && !default_model).then(|| prompt.clone());
-        match desk.start_new(&owner, prompt).await? {
-            Ok(turn) => return Ok(Begun { turn, owner, left_out, default_model }),
-            Err(failure) => match spare {
-                Some(spare) if owner.model.is_some() && is_about_the_model(&failure) => {
-                    app.refused_model(&owner, certainty, &failure)?;
-                    owner.model = None;
-                    default_model = true;
-                    prompt = spare;
-                }
-                Some(_) | None => return Err(failure.into()),
+        let failure = match desk.start_new(&owner, prompt).await? {
+            Err(failure) => failure,
+            Ok(mut turn) => match desk.refused(&mut turn, spare.is_some()).await? {
+                Some(failure) => failure,
+                None => return Ok(Begun { turn, owner, left_out, default_model }),
             },
+        };
+        match spare {
+            Some(spare) if owner.model.is_some() && is_about_the_model(&failure) => {
+                app.refused_model(&owner, certainty, &failure)?;
+                owner.model = None;
+                default_model = true;
+                prompt = spare;
+            }
+            Some(_) | None => return Err(failure.into()),
         }
     }
 }
@@ -160,6 +164,15 @@ impl Desk<'_> {
         })
     }
 
+    /// Some agents take any name for a model, and fail at the prompt. Only where another model may answer instead is it
+    /// worth the wait for the first sign of the agent.
+    async fn refused(&self, turn: &mut LiveTurn, is_replaceable: bool) -> Result<Option<Failure>, Problem> {
+        if !is_replaceable {
+            return Ok(None);
+        }
+        Ok(turn.silent_failure(is_of_no_model).await?)
+    }
+
     /// Attaches and prompts in one go: the session sees both at once.
     ///
     /// Nothing here waits for the disk. The client keeps its own history and is promised nothing about ours; what it
@@ -193,6 +206,15 @@ fn refold(app: &OpenAi, body: &Bytes) -> Result<gembridge_core::session::convers
 /// Whether another model would have been taken.
 fn is_about_the_model(failure: &Failure) -> bool {
     matches!(failure.kind, FailureKind::Unsupported | FailureKind::Refused { .. })
+}
+
+/// Providers say in words that they do not have a model.
+fn is_of_no_model(failure: &Failure) -> bool {
+    let message = failure.message.to_lowercase();
+    let words = ["not found", "not_found", "is not supported", "does not exist", "unknown model"];
+    matches!(failure.kind, FailureKind::Refused { .. })
+        && message.contains("model")
+        && words.iter().any(|words| message.contains(words))
 }
 
 impl OpenAi {

@@ -10,7 +10,7 @@ mod usage;
 mod whole;
 
 pub(super) use chunk::Chunks;
-pub(super) use reading::{Ending, Reading, ReadingOptions};
+pub(super) use reading::{Ending, Reading, ReadingOptions, is_done_for_the_prompt};
 pub(super) use usage::Tally;
 pub(super) use whole::Wholes;
 

@@ -12,6 +12,8 @@ use gembridge_core::session::SessionHandle;
 use gembridge_core::store::Store;
 use tokio_util::task::TaskTracker;
 
+use super::encode::is_done_for_the_prompt;
+
 /// A turn that was accepted. Dropped before it ended, it is abandoned.
 pub(super) struct LiveTurn {
     handle: SessionHandle,
@@ -49,27 +51,48 @@ impl LiveTurn {
         self.turn
     }
 
-    /// Waits until the agent has the prompt. What was read meanwhile is read again later.
+    /// Waits until the agent has the prompt.
     pub(super) async fn start(&mut self) -> Result<Start, Error> {
-        let mut read = Vec::new();
-        let start = loop {
-            let batch = std::future::poll_fn(|cx| self.follow.poll_batch(cx)).await?;
-            let decisive =
-                batch.iter().filter(|entry| entry.turn == Some(self.turn)).find_map(|entry| match &entry.event {
-                    Event::Prompted { .. } => None,
-                    Event::Ended(Outcome::Interrupted(failure)) => Some(Start::Never(failure.clone())),
-                    _ => Some(Start::Started),
-                });
-            read.push(batch);
-            if let Some(start) = decisive {
-                break start;
-            }
-        };
+        let start = self
+            .until(|event| match event {
+                Event::Prompted { .. } => None,
+                Event::Ended(Outcome::Interrupted(failure)) => Some(Start::Never(failure.clone())),
+                _ => Some(Start::Started),
+            })
+            .await?;
         if matches!(start, Start::Never(_)) {
             self.over = true;
         }
-        self.follow.put_back(read);
         Ok(start)
+    }
+
+    /// Waits for the first thing that the agent does for the prompt. A failure of the kind in question is the end of
+    /// the turn; after any other it goes on as if nobody had asked.
+    pub(super) async fn silent_failure(&mut self, in_question: fn(&Failure) -> bool) -> Result<Option<Failure>, Error> {
+        let failure = self
+            .until(|event| match event {
+                Event::Ended(Outcome::Interrupted(failure)) => Some(Some(failure.clone()).filter(in_question)),
+                event => is_done_for_the_prompt(event).then_some(None),
+            })
+            .await?;
+        self.over |= failure.is_some();
+        Ok(failure)
+    }
+
+    /// Reads until an event of the turn decides. What was read is read again later.
+    async fn until<T>(&mut self, decide: impl Fn(&Event) -> Option<T>) -> Result<T, Error> {
+        let mut read = Vec::new();
+        let decision = loop {
+            let batch = std::future::poll_fn(|cx| self.follow.poll_batch(cx)).await?;
+            let own = batch.iter().filter(|entry| entry.turn == Some(self.turn));
+            let decision = own.map(|entry| &entry.event).find_map(&decide);
+            read.push(batch);
+            if let Some(decision) = decision {
+                break decision;
+            }
+        };
+        self.follow.put_back(read);
+        Ok(decision)
     }
 
     /// The next entries of the session. Those of other turns are among them.

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 
 use gembridge_api::catalog::UnknownModels;
+use gembridge_core::driver::Signal;
+use gembridge_core::model::{Failure, FailureKind};
 use serde_json::{Value, json};
 
 use crate::support::agents::Troupe;
@@ -114,6 +116,36 @@ async fn in_strict_mode_a_mapped_name_whose_model_the_agent_refuses_gets_the_def
         assert_eq!(answer.header("x-gembridge-model-fallback"), Some("first"));
     }
     assert_eq!(get(stage.address, "/v1/models/gpt-3.5-turbo").await.json()["id"], "gpt-3.5-turbo");
+}
+
+#[tokio::test]
+async fn what_a_mapped_name_stands_for_counts_as_listed() {
+    let agent = troupe(&["big"]);
+    let setting = Setting { unknown: UnknownModels::Refuse, mapped: mapped(), ..Setting::default() };
+    let stage = Stage::with(&[("first", &agent)], setting).await;
+    get(stage.address, "/v1/models").await;
+    assert_eq!(get(stage.address, "/v1/models/gone").await.json()["id"], "gone");
+    let answer = stage.ask(&chat_with(&[("user", "hi")], json!({"model": "gone"}))).await;
+    assert_eq!(answer.header("x-gembridge-model-fallback"), Some("first"), "{}", answer.body);
+}
+
+#[tokio::test]
+async fn a_mapped_model_that_fails_at_the_prompt_makes_way_for_the_default() {
+    let agent = Troupe::new(|scene| match scene.agent {
+        0 => {
+            let message = "agent `first` failed (500): models/gone is not found for API version v1beta";
+            vec![vec![Signal::Failed(Failure::new(FailureKind::Refused { code: 500 }, message))]]
+        }
+        _ => vec![vec![text("ok"), done()]],
+    })
+    .with_models(&["gone"]);
+    let setting = Setting { mapped: mapped(), ..Setting::default() };
+    let stage = Stage::with(&[("first", &agent)], setting).await;
+    let request = chat_with(&[("user", "hi")], json!({"model": "gpt-3.5-turbo", "stream": true}));
+    let answer = stage.stream(&request).await.whole().await;
+    assert_eq!(answer.streamed(0), "ok", "{}", answer.body);
+    assert_eq!(answer.header("x-gembridge-model-fallback"), Some("first"));
+    assert_eq!((agent.spec(0).model.as_deref(), agent.spec(1).model.as_deref()), (Some("gone"), None));
 }
 
 #[tokio::test]

@@ -33,7 +33,9 @@ pub(super) async fn session(setup: &AcpSetup, lease: Lease, spec: SessionSpec) -
         Prepared::Ahead(ready) => *ready,
         Prepared::Place(lease) => match loaded(setup, &process, &spec).await? {
             Some(half) => half.ready(setup, lease, Resumed::Yes, spec.slash),
-            None => fresh(setup, &process, cwd(setup, &spec)?, &spec).await?.ready(setup, lease, Resumed::No, spec.slash),
+            None => {
+                fresh(setup, &process, cwd(setup, &spec)?, &spec).await?.ready(setup, lease, Resumed::No, spec.slash)
+            }
         },
     };
     match ready.apply(setup, &spec).await {

@@ -38,6 +38,13 @@ async fn the_next_prompt_goes_to_the_model_that_was_chosen_and_unknown_ones_are_
     lab.api.forget_requests();
     other.turn("four").await;
     assert!(lab.api.requests()[0].path.contains("gemini-3.5-flash-lite:"), "a session may begin with its own model");
+
+    assert!(!facts.models.iter().any(|model| &*model.id == "gemini-2.5-flash"), "{:?}", facts.models);
+    let mut unlisted =
+        lab.session_with(NewSession { model: Some("gemini-2.5-flash".into()), ..lab.new_session() }).await;
+    lab.api.forget_requests();
+    unlisted.turn("five").await;
+    assert!(lab.api.requests()[0].path.contains("gemini-2.5-flash:"), "it is taken, though the agent does not list it");
     lab.end().await;
 }
 

@@ -201,7 +201,7 @@ impl Reading {
 }
 
 /// Commands, titles and the like are news of the session: agents send them whatever becomes of the prompt.
-fn is_done_for_the_prompt(event: &Event) -> bool {
+pub(in crate::openai) fn is_done_for_the_prompt(event: &Event) -> bool {
     match event {
         Event::Text(_)
         | Event::Thought(_)
