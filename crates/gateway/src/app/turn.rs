@@ -124,7 +124,12 @@ impl<'a> Conversation<'a> {
     ) -> Result<Option<Turned>, CommandError> {
         self.seen = batch.last().map_or(self.seen, |entry| entry.seq);
         for entry in batch.iter().filter(|entry| entry.turn.is_none() || entry.turn == Some(turn)) {
-            face.entry(entry).map_err(|error| anyhow::anyhow!("cannot write to standard output: {error}"))?;
+            match face.entry(entry) {
+                Ok(()) => {}
+                // A reader that went away early (`| head`) has seen what it wanted.
+                Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => return Ok(Some(Turned::Left)),
+                Err(error) => return Err(anyhow::anyhow!("cannot write to standard output: {error}").into()),
+            }
             match &entry.event {
                 Event::Asked(ask) => {
                     shown.has_answer = true;
