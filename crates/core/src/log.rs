@@ -160,7 +160,8 @@ impl SessionLog {
         };
         let oldest = self.ring.front().and_then(|batch| batch.first()).map_or(self.last.next(), |entry| entry.seq);
         let older = (after.next() < oldest).then(|| Older { after, until: Seq(oldest.0 - 1) });
-        let snapshot = self.ring.iter().filter_map(|batch| after_entry(batch, after)).collect();
+        let first = self.ring.partition_point(|batch| batch.last().is_none_or(|entry| entry.seq <= after));
+        let snapshot = self.ring.range(first..).filter_map(|batch| after_entry(batch, after)).collect();
         Attachment { older, snapshot, last: self.last, follow: self.followers.add(pace) }
     }
 

@@ -50,7 +50,7 @@ pub trait LogWriter: Send {
     /// On an error nothing of the batch counts as written, and the next append starts at the same place.
     fn append(&mut self, entries: &[LogEntry]) -> Result<(), StoreError>;
 
-    /// Resolves when everything appended so far survives a power cut.
+    /// Resolves when everything appended so far survives a power cut. Nothing is done for a future that is not polled.
     fn sync(&mut self) -> BoxFuture<'static, Result<(), StoreError>>;
 }
 

@@ -19,7 +19,7 @@ use crate::driver::{Change, Changed, Driver, Parting, SessionSpec};
 use crate::error::Error;
 use crate::limit::Limits;
 use crate::log::Draft;
-use crate::model::{Failure, FailureKind, Outcome, SessionFacts, TurnId};
+use crate::model::{Failure, FailureKind, Outcome, SessionFacts, Timestamp, TurnId};
 use crate::store::{SessionRecord, Store, StoreError};
 use crate::turn::{Action, PermissionPolicy, Turn};
 
@@ -52,6 +52,8 @@ pub(super) struct Actor {
     queue: PromptQueue,
     last_turn: TurnId,
     keeping: Keeping,
+    /// When the session was used since its record was stored: by then it is stored again, and the log with it.
+    store_by: Option<Instant>,
     /// An agent was there and was lost: the next one knows nothing.
     lost: Option<String>,
     waking: Vec<oneshot::Sender<Result<SessionFacts, Error>>>,
@@ -73,12 +75,17 @@ enum Stage {
     },
 }
 
+/// How long the disk may know less of a session's use than we do. Only the power can fail in between: what happened is
+/// in the log's file at once.
+const STORE_AFTER: Duration = Duration::from_secs(2);
+
 /// Closing agents and writing records is waited for at most this long.
 const LONGEST_PARTING: Duration = Duration::from_secs(30);
 
 enum Beside {
     Changed { result: Result<Changed, Failure>, change: Change, reply: oneshot::Sender<Result<Changed, Error>> },
     RecordKept(Result<(), StoreError>),
+    Synced(Result<(), StoreError>),
     AgentClosed,
 }
 
@@ -110,6 +117,7 @@ impl Actor {
             idle_since: Instant::now(),
             last_turn: parts.last_turn.unwrap_or(TurnId(0)),
             keeping: Keeping::Idle,
+            store_by: None,
             lost: parts.lost,
             waking: Vec::new(),
             closing: Vec::new(),
@@ -126,6 +134,7 @@ impl Actor {
                 Stage::Settling { until } => Some(*until),
                 Stage::Opening(_) => None,
             };
+            let deadline = [deadline, self.store_by].into_iter().flatten().min();
             let held = self.journal.is_held();
             let next = tokio::select! {
                 command = mailbox.recv() => match command {
@@ -157,6 +166,10 @@ impl Actor {
     }
 
     fn on_deadline(&mut self) -> Next {
+        if self.store_by.is_some_and(|by| by <= Instant::now()) {
+            self.store_use();
+            return Next::GoOn;
+        }
         match &self.stage {
             Stage::Running(_) => {
                 self.with_turn(Turn::on_deadline);
@@ -182,6 +195,7 @@ impl Actor {
                 answer(reply, result.map_err(Error::Agent));
             }
             Ok(Beside::RecordKept(result)) => self.on_record_kept(result),
+            Ok(Beside::Synced(result)) => report(result.map_err(Error::Store), "the session's log"),
             Ok(Beside::AgentClosed) => {}
             Err(error) => {
                 tracing::error!(session = %self.record.id, %error, "a task of the session panicked");
@@ -208,6 +222,19 @@ impl Actor {
         }
         self.keep_record();
         report(self.journal.append(drafts).map(|_| ()), "a change of the session");
+    }
+
+    /// Notes that the session was used. A disk that is told each time has nothing else to do.
+    fn note_use(&mut self) {
+        self.record.updated = Timestamp::now();
+        self.store_by.get_or_insert_with(|| Instant::now() + STORE_AFTER);
+    }
+
+    fn store_use(&mut self) {
+        self.store_by = None;
+        self.keep_record();
+        let synced = self.journal.sync();
+        self.beside.spawn(async move { Beside::Synced(synced.await) });
     }
 
     /// Stores the record. One write at a time, so that an older one never overtakes a newer one.
@@ -256,6 +283,9 @@ impl Actor {
         // The disk may have space again since the last attempt.
         report(self.journal.check(), "the end of a turn");
         self.part_with_agent(Parting::Release);
+        if self.store_by.take().is_some() {
+            self.keep_record();
+        }
         report(self.journal.sync().await.map_err(Error::Store), "the session's log");
         for reply in std::mem::take(&mut self.closing) {
             answer(reply, Ok(()));

@@ -144,8 +144,13 @@ impl LogWriter for DiskWriter {
     }
 
     fn sync(&mut self) -> BoxFuture<'static, Result<(), StoreError>> {
-        let answer = self.claim.disk().syncer.request(&self.live);
-        Box::pin(async move { answer.await.unwrap_or_else(|_| Err(StoreError::Io("the store was closed".to_owned()))) })
+        let (disk, live) = (Arc::clone(self.claim.disk()), Arc::clone(&self.live));
+        Box::pin(async move {
+            let answer = disk.syncer.request(&live);
+            // Whoever waits does not keep the store open.
+            drop((disk, live));
+            answer.await.unwrap_or_else(|_| Err(StoreError::Io("the store was closed".to_owned())))
+        })
     }
 }
 

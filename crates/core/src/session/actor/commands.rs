@@ -9,7 +9,7 @@ use super::{Actor, Beside, Next, Stage, answer, report};
 use crate::driver::{Change, Changed};
 use crate::error::Error;
 use crate::log::Draft;
-use crate::model::{Answer, AskId, ClientId, Event, Outcome, Prompt, SessionFacts, Timestamp, TurnId};
+use crate::model::{Answer, AskId, ClientId, Event, Outcome, Prompt, SessionFacts, TurnId};
 use crate::session::handle::{Accepted, Command, Description, Durable, Footing, TurnState};
 use crate::session::queue::{Memory, Waiting};
 use crate::turn::Turn;
@@ -69,11 +69,11 @@ impl Actor {
         let seq = self.journal.append(vec![Draft { turn: Some(turn), event, frame: None }])?;
         self.last_turn = turn;
         let ahead = self.queue.len() + usize::from(busy);
+        self.note_use();
         if self.record.title.is_none() {
             self.record.title = title_of(&prompt);
+            self.keep_record();
         }
-        self.record.updated = Timestamp::now();
-        self.keep_record();
         self.queue.push(Waiting { turn, prompt, memory });
         self.start_next();
         Ok(Accepted { turn, seq, ahead, durable: self.journal.sync() })

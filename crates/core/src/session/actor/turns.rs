@@ -139,8 +139,7 @@ impl Actor {
             Stage::Settling { until: Instant::now() + self.limits.cancel_grace }
         };
         self.idle_since = Instant::now();
-        self.record.updated = Timestamp::now();
-        self.keep_record();
+        self.note_use();
         self.start_next();
     }
 
