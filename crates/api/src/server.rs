@@ -6,20 +6,26 @@ mod admission;
 mod connection;
 mod drain;
 mod socket;
+mod turn_away;
 
+pub use self::admission::set_aside;
+
+use std::fs::File;
 use std::future::{pending, poll_fn};
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::AsRawFd as _;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
 use axum::Router;
+use rustix::io::Errno;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use self::admission::{Admission, Slot};
+use self::admission::{Admission, Room, Slot};
 use self::connection::Context;
 use crate::admin::metrics::names;
 
@@ -134,16 +140,19 @@ impl Server {
         let admission = Admission::new(self.config.connections);
         let context = Arc::new(Context::new(app, &self.config));
         let mut connections = JoinSet::new();
+        let mut bolthole = Bolthole::dig();
         loop {
             tokio::select! {
                 biased;
                 () = stop.drain.cancelled() => break,
                 () = stop.now.cancelled() => break,
                 Some(ended) = connections.join_next() => report(ended),
-                (stream, peer) = accept(&self.listeners) => {
-                    match admission.admit(peer.ip()) {
-                        Some(slot) => take(&mut connections, &context, stream, peer, slot),
-                        None => metrics::counter!(names::CONNECTIONS_REFUSED).increment(1),
+                (stream, peer, room) = accept(&self.listeners, &mut bolthole) => {
+                    if let Some(slot) = admission.admit(peer.ip(), room) {
+                        take(&mut connections, &context, stream, peer, slot);
+                    } else {
+                        metrics::counter!(names::CONNECTIONS_REFUSED).increment(1);
+                        turn_away::without_service(stream);
                     }
                 }
             }
@@ -173,8 +182,29 @@ fn listen(addr: SocketAddr) -> io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
-/// The next connection of any listener. Dropping it loses none.
-async fn accept(listeners: &[TcpListener]) -> (TcpStream, SocketAddr) {
+/// A descriptor that is given up when there is no other, so that one more connection can be taken in, to be told so
+/// or to ask for our health.
+struct Bolthole(Option<File>);
+
+impl Bolthole {
+    fn dig() -> Self {
+        Self(File::open("/dev/null").ok())
+    }
+
+    /// Whether there was one to give up.
+    fn give_up(&mut self) -> bool {
+        self.0.take().is_some()
+    }
+
+    fn refill(&mut self) {
+        if self.0.is_none() {
+            *self = Self::dig();
+        }
+    }
+}
+
+/// The next connection of any listener, and what it says of the descriptors. Dropping it loses none.
+async fn accept(listeners: &[TcpListener], bolthole: &mut Bolthole) -> (TcpStream, SocketAddr, Room) {
     if listeners.is_empty() {
         return pending().await;
     }
@@ -188,15 +218,26 @@ async fn accept(listeners: &[TcpListener]) -> (TcpStream, SocketAddr) {
             Poll::Pending
         });
         match accepted.await {
-            Ok(accepted) => return accepted,
+            Ok((stream, peer)) => {
+                bolthole.refill();
+                let room = if bolthole.0.is_some() { Room::Descriptor(stream.as_raw_fd()) } else { Room::Last };
+                return (stream, peer, room);
+            }
             // One that was gone before we came to it says nothing about the next.
             Err(gone) if gone.kind() == io::ErrorKind::ConnectionAborted => {}
+            Err(failure) if is_out_of_descriptors(&failure) && bolthole.give_up() => {}
             Err(failure) => {
+                bolthole.refill();
                 tracing::warn!(%failure, "cannot accept connections for now");
                 tokio::time::sleep(OUT_OF_DESCRIPTORS_PAUSE).await;
             }
         }
     }
+}
+
+fn is_out_of_descriptors(failure: &io::Error) -> bool {
+    let code = failure.raw_os_error();
+    code == Some(Errno::MFILE.raw_os_error()) || code == Some(Errno::NFILE.raw_os_error())
 }
 
 fn take(connections: &mut JoinSet<()>, context: &Arc<Context>, stream: TcpStream, peer: SocketAddr, slot: Slot) {

@@ -1,6 +1,7 @@
 //! What the whole process does before it touches a secret or a file.
 
 use rustix::fs::Mode;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Gives back the umask of whoever started us: what agents make in that person's folders follows it.
 pub fn apply() -> u32 {
@@ -13,6 +14,16 @@ pub fn apply() -> u32 {
         ));
     }
     before.as_raw_mode()
+}
+
+/// As many open files as the system lets us have: the first limit is meant for programs that wait with `select`.
+pub fn allow_many_files() {
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current != limit.maximum
+        && let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit })
+    {
+        tracing::debug!(%error, "the limit of open files stays as it is");
+    }
 }
 
 /// A panic's message may hold a prompt or a key; its place is enough to find the mistake.

@@ -42,7 +42,7 @@ use crate::config::settings::Settings;
 use crate::config::value::HostName;
 use crate::exit::{CommandError, CommandResult, ExitCode};
 use crate::keys::{self, FileKeys, KeyFile, KeyLimits, StoredRank};
-use crate::{leftovers, terminal};
+use crate::{hardening, leftovers, terminal};
 use agents::{Agents, Served};
 use banner::{Banner, Shown};
 use housekeeping::Housekeeping;
@@ -66,6 +66,8 @@ pub fn serve(typed_hosts: &[HostName], context: &Context) -> CommandResult {
 fn open(typed_hosts: &[HostName], context: &Context) -> Result<Gateway, CommandError> {
     let settings = &context.config.settings;
     let folders = &context.config.folders;
+    // Before anything is sized by it.
+    hardening::allow_many_files();
     let mut chosen = Agents::choose(context)?;
     models::make_known(settings, &mut chosen);
     let addresses = address::resolve(&settings.server)?;

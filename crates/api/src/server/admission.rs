@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
+use std::os::fd::RawFd;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::process::{Resource, getrlimit};
@@ -11,10 +12,13 @@ use crate::guard::address::Household;
 use crate::server::Connections;
 
 /// Descriptors that connections never take: agents, the store and the log need them most when there are few.
-const RESERVE: std::ops::RangeInclusive<u64> = 32..=256;
+const RESERVE: std::ops::RangeInclusive<u64> = 32..=4200;
 
 pub struct Admission {
     limits: Connections,
+    /// The first descriptor of the reserve. The system gives out the lowest that is free, so that a connection that
+    /// got a higher one came when all others were taken, by whomever.
+    reserve: usize,
     held: Arc<Mutex<Held>>,
 }
 
@@ -40,18 +44,32 @@ pub enum Kind {
     Spare,
 }
 
+/// What a connection came in with.
+#[derive(Clone, Copy, Debug)]
+pub enum Room {
+    Descriptor(RawFd),
+    /// The descriptor that had been kept for when there is no other.
+    Last,
+}
+
 impl Admission {
     pub fn new(limits: Connections) -> Self {
-        let most = limits.most.min(allowed_by_descriptors());
-        Self { limits: Connections { most, ..limits }, held: Arc::default() }
+        let limit = descriptors();
+        let spare = limits.spare.min(reserve(limit) / 8);
+        Self { limits: Connections { spare, ..limits }, reserve: below_reserve(limit), held: Arc::default() }
     }
 
     /// `None` if not even a refusal can be afforded.
-    pub fn admit(&self, peer: IpAddr) -> Option<Slot> {
+    pub fn admit(&self, peer: IpAddr, room: Room) -> Option<Slot> {
+        let is_reserved = match room {
+            Room::Descriptor(number) => usize::try_from(number).is_ok_and(|number| number >= self.reserve),
+            Room::Last => true,
+        };
         let address = (!peer.to_canonical().is_loopback()).then(|| Household::from(peer));
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         let of_address = address.and_then(|address| held.by_address.get(&address)).copied().unwrap_or(0);
-        let kind = if held.regular < self.limits.most && of_address < self.limits.most_per_address {
+        let has_room = held.regular < self.limits.most && !is_reserved;
+        let kind = if has_room && of_address < self.limits.most_per_address {
             held.regular += 1;
             if let Some(address) = address {
                 *held.by_address.entry(address).or_default() += 1;
@@ -95,19 +113,33 @@ impl Drop for Slot {
     }
 }
 
-fn allowed_by_descriptors() -> usize {
-    let Some(limit) = getrlimit(Resource::Nofile).current else { return usize::MAX };
-    within(limit)
+/// How many descriptors are left to agents and their sessions, however many clients come.
+pub fn set_aside() -> usize {
+    left(reserve(descriptors()))
 }
 
-fn within(limit: u64) -> usize {
-    let reserve = (limit / 2).clamp(*RESERVE.start(), *RESERVE.end());
-    usize::try_from(limit.saturating_sub(reserve)).unwrap_or(usize::MAX).max(1)
+/// Some are for connections that are only told to come back, and for what is opened for a moment.
+fn left(reserve: usize) -> usize {
+    reserve - reserve / 16 - 8
+}
+
+fn descriptors() -> u64 {
+    getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
+}
+
+fn reserve(limit: u64) -> usize {
+    usize::try_from((limit / 2).clamp(*RESERVE.start(), *RESERVE.end())).unwrap_or(usize::MAX)
+}
+
+fn below_reserve(limit: u64) -> usize {
+    usize::try_from(limit).unwrap_or(usize::MAX).saturating_sub(reserve(limit)).max(1)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const ROOM: Room = Room::Descriptor(3);
 
     fn ip(text: &str) -> IpAddr {
         text.parse().unwrap()
@@ -134,12 +166,12 @@ mod tests {
             ("2001:db8::2", Some(Kind::Regular)),
             ("127.0.0.1", None),
         ] {
-            let slot = admission.admit(ip(peer));
+            let slot = admission.admit(ip(peer), ROOM);
             assert_eq!(kind(slot.as_ref()), expected, "{peer}");
             held.extend(slot);
         }
         held.remove(0);
-        assert_eq!(kind(admission.admit(ip("127.0.0.1")).as_ref()), Some(Kind::Regular));
+        assert_eq!(kind(admission.admit(ip("127.0.0.1"), ROOM).as_ref()), Some(Kind::Regular));
         held.clear();
         let state = admission.held.lock().unwrap();
         assert_eq!((state.regular, state.spare, state.by_address.len()), (0, 0, 0));
@@ -148,14 +180,21 @@ mod tests {
     #[test]
     fn s24_local_clients_share_no_bound_of_an_address() {
         let admission = admission();
-        let held: Vec<_> = (0..4).map(|_| admission.admit(ip("127.0.0.1"))).collect();
+        let held: Vec<_> = (0..4).map(|_| admission.admit(ip("127.0.0.1"), ROOM)).collect();
         assert!(held.iter().all(|slot| kind(slot.as_ref()) == Some(Kind::Regular)));
     }
 
     #[test]
     fn r11_descriptors_are_kept_for_agents_and_store() {
-        for (limit, connections) in [(64, 32), (256, 128), (1024, 768), (20_000, 19_744), (16, 1)] {
-            assert_eq!(within(limit), connections, "{limit}");
+        for (limit, connections) in [(64, 32), (256, 128), (1024, 512), (20_000, 15_800), (16, 1)] {
+            assert_eq!(below_reserve(limit), connections, "{limit}");
+        }
+        assert_eq!([64, 1024, 20_000].map(|limit| left(reserve(limit))), [22, 472, 3930]);
+        let admission = Admission { reserve: 100, ..admission() };
+        for (room, expected) in
+            [(Room::Descriptor(99), Kind::Regular), (Room::Descriptor(100), Kind::Spare), (Room::Last, Kind::Spare)]
+        {
+            assert_eq!(kind(admission.admit(ip("127.0.0.1"), room).as_ref()), Some(expected), "{room:?}");
         }
     }
 }

@@ -23,16 +23,13 @@ use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, interval, sleep, sleep_until, timeout};
 use tokio_util::task::TaskTracker;
 use tower_service::Service;
-use uuid::Uuid;
 
 use crate::admin::health;
-use crate::guard::envelope;
-use crate::identity::RequestId;
-use crate::problem::{Kind as ProblemKind, Problem};
 use crate::server::activity::{Activity, Arriving, Departing, Flight, Phase};
 use crate::server::admission::{Kind, Slot};
 use crate::server::drain::Drain;
 use crate::server::socket::{Socket, tune};
+use crate::server::turn_away::no_room;
 use crate::server::{Deadlines, Peer, ServerConfig};
 
 const HTTP2_PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -40,6 +37,8 @@ const HTTP2_PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 const BUFFER: usize = 128 << 10;
 /// What a connection beyond the bounds gets to ask its one question.
 const SPARE_DEADLINE: Duration = Duration::from_secs(2);
+/// Others wait to be told the same.
+const SPARE_LINGER: Duration = Duration::from_millis(50);
 
 /// What all connections of a server share.
 pub struct Context {
@@ -97,6 +96,7 @@ pub async fn serve(context: Arc<Context>, stream: TcpStream, peer: SocketAddr, s
     if kind == Kind::Spare {
         deadlines.head = deadlines.head.min(SPARE_DEADLINE);
         deadlines.send = deadlines.send.min(SPARE_DEADLINE);
+        deadlines.linger = deadlines.linger.min(SPARE_LINGER);
     }
     if let Err(failure) = tune(&stream, deadlines.send) {
         // Gone already.
@@ -251,16 +251,6 @@ impl Link {
             Ok(response.map(|body| depart(body, flight)))
         }
     }
-}
-
-fn no_room() -> Response<Body> {
-    let id = RequestId(Uuid::now_v7().to_string());
-    let kind = ProblemKind::Unavailable { retry_after: Duration::from_secs(1) };
-    let mut response = envelope::response(&Problem::new(kind, "too many connections; try again in a second"), &id);
-    if let Ok(id) = id.0.try_into() {
-        response.headers_mut().insert("x-request-id", id);
-    }
-    response
 }
 
 fn report(ended: Result<(), hyper::Error>) {

@@ -33,6 +33,11 @@ const WAITING_AT_LEAST: usize = 16;
 /// Places for sessions that are opened only to ask what the agent offers.
 const LEARNERS: usize = 4;
 
+/// Its folder and its log.
+const DESCRIPTORS_OF_A_SESSION: usize = 2;
+/// Its pipes, its guard and its folder.
+const DESCRIPTORS_OF_A_PROCESS: usize = 5;
+
 /// One agent that the gateway serves.
 pub struct Served {
     pub name: AgentName,
@@ -85,6 +90,7 @@ impl Agents {
             };
             let settings = &context.config.settings;
             let places = turns(settings, &agent) + waiting(settings, &agent) + LEARNERS;
+            let places = places.min(affordable(&agent)).max(2);
             let door = Arc::new(Placed::new(door, name.clone(), places, Arc::clone(&agents.wanted)));
             let limits = limits(settings, &agent);
             agents.setups.insert(name.clone(), AgentSetup { driver: door, limits, policy });
@@ -96,19 +102,27 @@ impl Agents {
 
 /// How many turns run at once with an agent.
 pub fn turns(settings: &Settings, agent: &Agent) -> usize {
-    match settings.limits.turns {
+    let wished = match settings.limits.turns {
         Some(turns) => turns.0 as usize,
         None if agents::is_built_in(&agent.profile) => TURNS_OF_THE_BUILT_IN,
         None => TURNS,
-    }
+    };
+    wished.min(affordable(agent) * 4 / 5).max(1)
 }
 
 /// How many sessions of an agent may wait for their next message.
 pub fn waiting(settings: &Settings, agent: &Agent) -> usize {
-    match settings.limits.idle_sessions {
+    let wished = match settings.limits.idle_sessions {
         Some(most) => most.0 as usize,
         None => ((WAITING_PROCESSES * agent.profile.limits.sessions_per_process) as usize).max(WAITING_AT_LEAST),
-    }
+    };
+    wished.min((affordable(agent) / 5).max(1))
+}
+
+/// How many sessions of an agent the descriptors allow that no client takes.
+fn affordable(agent: &Agent) -> usize {
+    let of_a_process = DESCRIPTORS_OF_A_PROCESS.div_ceil(agent.profile.limits.sessions_per_process.max(1) as usize);
+    gembridge_api::server::set_aside() / (DESCRIPTORS_OF_A_SESSION + of_a_process)
 }
 
 fn limits(settings: &Settings, agent: &Agent) -> Limits {

@@ -96,14 +96,29 @@ impl Home {
     }
 
     pub fn serve_with(self, args: &[&str], variables: &[(&str, &str)]) -> Gateway {
+        let mut command = self.command(&[&["serve", "--port", "0"], args].concat());
+        command.envs(variables.iter().copied());
+        self.started_by(&mut command)
+    }
+
+    /// The fake agent, with so many descriptors and no way to more.
+    pub fn serve_fake_within(self, descriptors: u32) -> Gateway {
+        let gateway = self.command(&[]);
+        let mut shell = Command::new("/bin/sh");
+        shell
+            .args(["-c", &format!("ulimit -n {descriptors} && exec \"$0\" \"$@\"")])
+            .arg(gateway.get_program())
+            .args(["serve", "--port", "0", "--agent", "fake"])
+            .env_clear()
+            .envs(gateway.get_envs().filter_map(|(name, value)| Some((name, value?))))
+            .current_dir(self.root.path())
+            .stdin(Stdio::null());
+        self.started_by(&mut shell)
+    }
+
+    fn started_by(self, command: &mut Command) -> Gateway {
         let output = |name: &str| fs::File::create(self.path(name)).unwrap();
-        let child = self
-            .command(&[&["serve", "--port", "0"], args].concat())
-            .envs(variables.iter().copied())
-            .stdout(output("stdout"))
-            .stderr(output("stderr"))
-            .spawn()
-            .unwrap();
+        let child = command.stdout(output("stdout")).stderr(output("stderr")).spawn().unwrap();
         let mut gateway =
             Gateway { home: self, child, address: SocketAddr::from(([0, 0, 0, 0], 0)), key: String::new() };
         let banner = gateway.wait_for("the banner", |gateway| {

@@ -36,6 +36,22 @@ fn r12_two_hundred_streams_at_once_all_arrive_whole_and_none_waits_much_longer()
 }
 
 #[test]
+fn r11_with_64_descriptors_a_hundred_streams_are_served_or_told_and_the_gateway_goes_on() {
+    let mut gateway = Home::new().with_fake(&[], "").serve_fake_within(64);
+    let streams: Vec<_> = (0..100).map(|_| gateway.stream("say here ;; sleep 3000")).collect();
+    let served = streams.iter().filter(|stream| stream.status == 200).count();
+    let told = streams.iter().filter(|stream| stream.status == 503).count();
+    assert!(served >= 1, "agents start though clients would take everything");
+    assert_eq!(served + told, 100);
+    gateway.wait_for("health, while there is no room", |gateway| (gateway.get("/health").status == 200).then_some(()));
+    drop(streams);
+    // Each leaves a session that waits: those of before make room.
+    for _ in 0..10 {
+        gateway.wait_for("room again", |gateway| (gateway.complete("say again").status == 200).then_some(()));
+    }
+}
+
+#[test]
 fn r8_a_client_that_leaves_cancels_its_turn() {
     let home = Home::new();
     let record = home.path("record");
