@@ -30,10 +30,10 @@ fn s4_an_address_that_others_reach_needs_a_key() {
 
 #[test]
 fn s4_with_a_key_the_address_is_named_and_missing_tls_is_a_loud_warning() {
-    let gateway = Home::new().serve_with(&["--agent", "demo", "--host", "0.0.0.0"], &[]);
-    let said = gateway.stderr();
-    assert!(said.contains("warn") && said.contains("others can reach 0.0.0.0:"), "{said}");
-    assert!(said.contains("--behind-proxy") && said.contains("--allow-host"), "{said}");
+    let mut gateway = Home::new().serve_with(&["--agent", "demo", "--host", "0.0.0.0"], &[]);
+    for word in ["warn", "others can reach 0.0.0.0:", "--behind-proxy", "--allow-host"] {
+        gateway.wait_for(word, |gateway| gateway.stderr().contains(word).then_some(()));
+    }
     let args = ["--agent", "demo", "--host", "0.0.0.0", "--behind-proxy", "--allow-host", "bridge.example"];
     let gateway = Home::new().serve_with(&args, &[]);
     assert!(!gateway.stderr().contains("others can reach"), "{}", gateway.stderr());
