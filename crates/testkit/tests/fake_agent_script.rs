@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 fn ready(arguments: &[&str]) -> (RawAcp, String) {
     let mut agent = RawAcp::fake(arguments);
     agent.initialize();
-    let session = agent.open_session("/work");
+    let session = agent.open_session("/folder");
     (agent, session)
 }
 
@@ -39,7 +39,7 @@ fn text_steps_are_said() {
         ("chunks 2 size 4 delay 1", "xxxxxxxx"),
         ("burst 2 size 3", "xxxxxx"),
         ("echo", r#"[{"text":"echo","type":"text"}]"#),
-        ("session", r#"{"cwd":"/work","mcpServers":[]}"#),
+        ("session", r#"{"cwd":"/folder","mcpServers":[]}"#),
     ];
     for (prompt, expected) in table {
         let exchange = tell(prompt);
@@ -184,8 +184,8 @@ fn sessions_are_listed_loaded_resumed_closed_and_deleted() {
     let mut agent = RawAcp::fake(&state);
     agent.initialize();
     let listed = agent.call("session/list", &json!({})).response;
-    assert_eq!(listed["result"]["sessions"], json!([{"sessionId": session, "cwd": "/work"}]));
-    let reopen = json!({"sessionId": session, "cwd": "/work", "mcpServers": []});
+    assert_eq!(listed["result"]["sessions"], json!([{"sessionId": session, "cwd": "/folder"}]));
+    let reopen = json!({"sessionId": session, "cwd": "/folder", "mcpServers": []});
     let loaded = agent.call("session/load", &reopen);
     assert_eq!(kinds(&loaded), ["user_message_chunk", "agent_message_chunk"]);
     assert_eq!(loaded.text(), "kept");
