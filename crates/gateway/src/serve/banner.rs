@@ -37,6 +37,9 @@ impl Banner<'_> {
         for further in self.addresses.iter().skip(1).take(2) {
             line("", &format!("and on http://{}", reachable(*further)));
         }
+        for open in self.addresses.iter().filter(|address| address.ip().is_unspecified()).take(2) {
+            line("", &format!("and, for others, on {open}: every address of this machine"));
+        }
         line("agent", &agent(self.agent));
         match &self.key {
             Shown::New { key, file } => {

@@ -31,6 +31,7 @@ fn s4_an_address_that_others_reach_needs_a_key() {
 #[test]
 fn s4_with_a_key_the_address_is_named_and_missing_tls_is_a_loud_warning() {
     let mut gateway = Home::new().serve_with(&["--agent", "demo", "--host", "0.0.0.0"], &[]);
+    assert!(gateway.stdout().contains("for others, on 0.0.0.0:"), "{}", gateway.stdout());
     for word in ["warn", "others can reach 0.0.0.0:", "--behind-proxy", "--allow-host"] {
         gateway.wait_for(word, |gateway| gateway.stderr().contains(word).then_some(()));
     }
