@@ -241,7 +241,7 @@ impl Guard {
         let body = std::mem::take(request.body_mut());
         if matches!(*request.method(), Method::GET | Method::HEAD) {
             // It means nothing there, and nobody reads it.
-            return self.bodies.check_length(&body, room);
+            return self.bodies.check_length(&body, Room::Small);
         }
         *request.body_mut() = Body::from(self.bodies.read(body, room).await?);
         Ok(())
