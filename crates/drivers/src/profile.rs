@@ -277,7 +277,7 @@ impl Default for Limits {
             premade_sessions: 0,
             quiet_ms: 0,
             cancel_grace_ms: 5_000,
-            start_seconds: 60,
+            start_seconds: 30,
         }
     }
 }
