@@ -25,6 +25,6 @@ check:
 
 # The benchmark suite: ours, peers and the limit side by side. `make bench ONLY=firehose` runs one scenario.
 bench:
-	scripts/setup tests
+	scripts/setup bench
 	cargo build --release --workspace --bins
 	cargo run --release --package gembridge-bench -- $(ONLY)

@@ -24,7 +24,17 @@ pub struct Args {
     #[arg(long, value_name = "FOLDER")]
     pub node: Option<PathBuf>,
 
+    /// Only this crowd of `one-token`, `paced` and `firehose-http`.
+    #[arg(long, value_name = "COUNT")]
+    pub clients: Option<usize>,
+
     /// Chunks of one burst in `firehose`.
     #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub chunks: u32,
+}
+
+impl Args {
+    pub fn is_wanted(&self, clients: usize) -> bool {
+        self.clients.is_none_or(|only| only == clients)
+    }
 }

@@ -28,7 +28,7 @@ port = 0
 requests = 4000000000
 turns = 4096
 queue = 4096
-idle_sessions = 4096
+idle_sessions = 2048
 "#;
 
 pub struct Gateway {

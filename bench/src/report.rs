@@ -124,6 +124,12 @@ impl Report {
         self.series.push(series.clone());
     }
 
+    pub fn show_all<'a>(&mut self, all: impl IntoIterator<Item = &'a Series>) {
+        for series in all {
+            self.show_unless_empty(series);
+        }
+    }
+
     /// Shows a series of somebody who may not have been there.
     pub fn show_unless_empty(&mut self, series: &Series) {
         if !series.rounds.is_empty() {

@@ -43,7 +43,7 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
     let mut report = Report::new(NAME, ABOUT);
     let mut paces = Vec::new();
     let mut absence = None;
-    for case in &CASES {
+    for case in CASES.iter().filter(|case| args.is_wanted(case.streams)) {
         let name = format!("{} × {}", case.streams, case.chunks);
         let series = |who: &str, unit| Series::new(format!("{name}: {who}"), unit);
         let mut cpu = ["gateway", "nginx", "LiteLLM", "bare hyper"].map(|who| series(who, "µs/event"));
@@ -62,7 +62,7 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
             absence = table.absence;
             anyhow::Ok(())
         })?;
-        cpu.iter().for_each(|series| report.show_unless_empty(series));
+        report.show_all(&cpu);
         report.show(&pace[0]);
         let [ours, nginx, litellm, bare] = &cpu;
         report.typical(format!("{name}: CPU per event"), ours, Some(Bar::goal_at_most(0.6)));
@@ -75,7 +75,9 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
         paces.push(ours);
     }
     let slower = Some(Bar::goal_at_least(0.9));
-    report.ratio("events/s, 1000 streams : 100 streams", &paces[THOUSAND], &paces[HUNDRED], slower);
+    if let (Some(hundred), Some(thousand)) = (paces.get(HUNDRED), paces.get(THOUSAND)) {
+        report.ratio("events/s, 1000 streams : 100 streams", thousand, hundred, slower);
+    }
     report.note("CPU of the gateway alone: guards, agents and clients are left out; every piece is compared");
     if let Some(absence) = absence {
         report.note(format!("LiteLLM has no row: {absence}"));

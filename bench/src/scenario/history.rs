@@ -1,6 +1,7 @@
 //! Clients send all that was said with every request: what long histories cost, through the gateway and at the decoder
 //! and the fingerprint alone.
 
+use std::fmt::Write as _;
 use std::hint::black_box;
 use std::time::Duration;
 
@@ -26,15 +27,18 @@ const ALONE: [u32; 5] = [100, 1_000, 10_000, 100_000, 1_000_000];
 /// Requests of one measurement; each adds a question and an answer.
 const TURNS: u32 = 10;
 
-/// As much text as all but the shortest messages have.
-const WORDS: &str = "The quick brown fox jumps over the lazy dog, and then it says a few words more about itself, \
-    its plans for the day, the weather as it was and as it will be, and what it thinks of dogs in general. ";
+/// What people write, in JSON.
+const ASKED: &str = "The quick brown fox jumps over the lazy dog, and then it says a few words more about itself, \
+    its plans for the day, the weather as it was and as it will be, and what it thinks of dogs in general.";
+/// What models write: paragraphs, lists and quotations.
+const ANSWERED: &str = "Foxes **jump**, and dogs do not mind:\\n\\n- the fox is quick,\\n- the dog is lazy,\\n- and both \
+    of them are \\\"brown\\\" in most of the pictures that people draw of them.\\n\\nShall I tell you more about either?";
 
 pub fn run(args: &Args) -> anyhow::Result<Report> {
     let mut report = Report::new(NAME, ABOUT);
     served(args, &mut report)?;
     alone(args, &mut report)?;
-    report.note("messages of 200 bytes; a request that goes on with its session; the gateway takes 10 000 at most");
+    report.note("messages of 200 bytes, plain and with line ends and quotes in turn; a request that goes on with its session; the gateway takes 10 000 at most");
     report.note(format!("load average at the end: {}", load_average()));
     Ok(report)
 }
@@ -52,7 +56,7 @@ fn served(args: &Args, report: &mut Report) -> anyhow::Result<()> {
         }
         anyhow::Ok(())
     })?;
-    costs.iter().for_each(|series| report.show(series));
+    report.show_all(&costs);
     report.ratio("gateway, 9900 : 1000 messages", &costs[2], &costs[1], Some(Bar::gate_at_most(12.0)));
     Ok(())
 }
@@ -80,15 +84,15 @@ async fn ask(connection: &mut Connection, target: &Target, history: &mut String)
     anyhow::ensure!(head.status == 200, "status {}: {}", head.status, String::from_utf8_lossy(&body));
     let answer: Value = serde_json::from_slice(&body)?;
     let said = &answer["choices"][0]["message"]["content"];
-    history.push_str(&format!(r#",{{"role":"assistant","content":{said}}}"#));
+    write!(history, r#",{{"role":"assistant","content":{said}}}"#)?;
     head.session.context("the answer names no session")
 }
 
 /// An even number of messages, or one less, each with words of its own.
 fn messages(count: u32) -> String {
     let message = |number: u32| {
-        let role = if number.is_multiple_of(2) { "user" } else { "assistant" };
-        format!(r#"{{"role":"{role}","content":"{number}: {WORDS}"}}"#)
+        let (role, words) = if number.is_multiple_of(2) { ("user", ASKED) } else { ("assistant", ANSWERED) };
+        format!(r#"{{"role":"{role}","content":"{number}: {words}"}}"#)
     };
     (0..count & !1).map(message).collect::<Vec<_>>().join(",")
 }
@@ -110,14 +114,16 @@ fn alone(args: &Args, report: &mut Report) -> anyhow::Result<()> {
             let said = read.iter().map(said).collect::<anyhow::Result<Vec<_>>>()?;
             print.push(each(costed(times, || {
                 let mut fingerprint = conversations.fingerprint();
-                said.iter().for_each(|said| fingerprint.add(said));
+                for said in &said {
+                    fingerprint.add(said);
+                }
                 Ok(fingerprint.mark())
             })?));
             drop(read);
             value.push(each(costed(times.div_ceil(4), || Ok(serde_json::from_str::<Value>(&body)?))?));
             compared.push(each(costed(times, || Ok(black_box(&body) == black_box(&again)))?));
         }
-        [&decoder, &print, &value, &compared].into_iter().for_each(|series| report.show(series));
+        report.show_all([&decoder, &print, &value, &compared]);
         let title = format!("{count} messages: fingerprint : decoder");
         report.ratio(title, &print, &decoder, Some(Bar::gate_at_most(0.1)));
         report.ratio(format!("{count} messages: Value : decoder"), &value, &decoder, Some(Bar::goal_at_least(4.0)));

@@ -51,7 +51,7 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
         })?;
     }
     let mut report = Report::new(NAME, ABOUT);
-    connection.iter().chain(&stream).chain([&process, &busy]).for_each(|series| report.show(series));
+    report.show_all(connection.iter().chain(&stream).chain([&process, &busy]));
     report.typical("connection", &connection[0], Some(Bar::goal_at_most(8.0)));
     report.ratio("connection, gateway : axum", &connection[0], &connection[1], None);
     report.ratio("connection, gateway : bufferless task", &connection[0], &connection[2], None);
@@ -68,10 +68,10 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
 
 async fn each_connection(target: &Target, pid: u32) -> anyhow::Result<f64> {
     let mut open = Vec::new();
-    hold(target, &mut open, FEW, Held::Answered).await?;
+    hold(target, &mut open, FEW, After::Answer).await?;
     tokio::time::sleep(SETTLE).await;
     let before = memory_kb(pid)?;
-    hold(target, &mut open, MANY, Held::Answered).await?;
+    hold(target, &mut open, MANY, After::Answer).await?;
     tokio::time::sleep(SETTLE).await;
     Ok((memory_kb(pid)? - before) / f64::from(u32::try_from(MANY - FEW)?))
 }
@@ -79,28 +79,29 @@ async fn each_connection(target: &Target, pid: u32) -> anyhow::Result<f64> {
 /// The share of one stream in kB, and the memory of the process with all of them in MB.
 async fn each_stream(target: &Target, pid: u32) -> anyhow::Result<(f64, f64)> {
     let mut open = Vec::new();
-    hold(target, &mut open, FEW_STREAMS, Held::Streaming).await?;
+    hold(target, &mut open, FEW_STREAMS, After::FirstPiece).await?;
     tokio::time::sleep(SETTLE).await;
     let before = memory_kb(pid)?;
-    hold(target, &mut open, MANY_STREAMS, Held::Streaming).await?;
+    hold(target, &mut open, MANY_STREAMS, After::FirstPiece).await?;
     tokio::time::sleep(SETTLE).await;
     let after = memory_kb(pid)?;
     Ok(((after - before) / f64::from(u32::try_from(MANY_STREAMS - FEW_STREAMS)?), after / 1024.0))
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Held {
-    Answered,
-    Streaming,
+enum After {
+    Answer,
+    /// The stream says no more, and does not end.
+    FirstPiece,
 }
 
-/// Opens connections until there are `count`, some at a time.
-async fn hold(target: &Target, open: &mut Vec<Connection>, count: usize, held: Held) -> anyhow::Result<()> {
+/// Opens connections until there are `count`, some at a time, and leaves each where it stands then.
+async fn hold(target: &Target, open: &mut Vec<Connection>, count: usize, after: After) -> anyhow::Result<()> {
     while open.len() < count {
         let mut tasks = JoinSet::new();
         for _ in 0..50.min(count - open.len()) {
             let target = target.clone();
-            tasks.spawn(async move { one(&target, held).await });
+            tasks.spawn(async move { one(&target, after).await });
         }
         while let Some(connection) = tasks.join_next().await {
             open.push(connection??);
@@ -109,16 +110,16 @@ async fn hold(target: &Target, open: &mut Vec<Connection>, count: usize, held: H
     Ok(())
 }
 
-async fn one(target: &Target, held: Held) -> anyhow::Result<Connection> {
+async fn one(target: &Target, after: After) -> anyhow::Result<Connection> {
     let mut connection = target.connect().await?;
-    let request = match held {
-        Held::Answered => target.get("/health"),
+    let request = match after {
+        After::Answer => target.get("/health"),
         // Says something first, so that the head of the answer comes at once.
-        Held::Streaming => target.chat("chunks 1 size 20\nwait", Reply::Stream, None),
+        After::FirstPiece => target.chat("chunks 1 size 20\nwait", Reply::Stream, None),
     };
     let head = connection.ask(&request).await?;
     anyhow::ensure!(head.status == 200, "status {}", head.status);
-    if held == Held::Answered {
+    if after == After::Answer {
         connection.text(&head).await?;
         connection.rest();
     }

@@ -45,7 +45,7 @@ struct Crowd {
 
 pub fn run(args: &Args) -> anyhow::Result<Report> {
     let mut report = Report::new(NAME, ABOUT);
-    for crowd in CROWDS {
+    for crowd in CROWDS.into_iter().filter(|crowd| args.is_wanted(crowd.clients)) {
         // Each with a gateway that has seen nothing yet.
         let runtime = super::client_runtime()?;
         let found = runtime.block_on(async {
@@ -73,6 +73,8 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
 struct Table {
     crowd: Crowd,
     gateway: Gateway,
+    /// Begins a session for each request, beside the other, which shall not pay for it.
+    beginner: Gateway,
     bare: Rival,
     nginx: Nginx,
     alone: Option<Alone>,
@@ -110,7 +112,7 @@ const REPLIES: [(Reply, &str); 2] = [(Reply::Whole, "JSON"), (Reply::Stream, "SS
 
 impl Table {
     async fn start(crowd: Crowd) -> anyhow::Result<Self> {
-        let gateway = Gateway::start()?;
+        let (gateway, beginner) = (Gateway::start()?, Gateway::start()?);
         let bare = Rival::start("bare-server")?;
         let nginx = Nginx::before(bare.target.address)?;
         let ours = gateway.seats(crowd.clients).await?.into_iter().map(Lane::from).collect();
@@ -128,11 +130,12 @@ impl Table {
             shared,
             calls: 0,
             ours,
-            fresh: lanes(&gateway.target, 1).await?,
+            fresh: lanes(&beginner.target, 1).await?,
             plain: lanes(&bare.target, crowd.clients).await?,
             proxied: lanes(&nginx.target, crowd.clients).await?,
             found: Found::new(crowd.clients),
             gateway,
+            beginner,
             bare,
             nginx,
         })
@@ -149,7 +152,8 @@ impl Table {
                 set.ours.times.extend(ask(self.crowd, &target, &mut self.ours, reply).await?);
                 set.ours.cpu += self.gateway.cpu()?.saturating_sub(before);
                 if self.crowd.rate.is_none() {
-                    set.fresh.times.extend(ask(self.crowd, &target, &mut self.fresh, reply).await?);
+                    let target = &self.beginner.target;
+                    set.fresh.times.extend(ask(self.crowd, target, &mut self.fresh, reply).await?);
                 }
                 set.bare.times.extend(ask(self.crowd, &self.bare.target, &mut self.plain, reply).await?);
                 let before = self.nginx.cpu()?;
@@ -246,12 +250,8 @@ impl Found {
         report.show(&self.agent);
         for ((_, name), set) in REPLIES.into_iter().zip(&self.of) {
             let clients = crowd.clients;
-            for series in [&set.bare, &set.ours, &set.fresh, &set.ours_added, &set.nginx_added] {
-                report.show_unless_empty(series);
-            }
-            for series in [&set.ours_added_p99, &set.nginx_added_p99, &set.ours_cpu, &set.nginx_cpu] {
-                report.show(series);
-            }
+            report.show_all([&set.bare, &set.ours, &set.fresh, &set.ours_added, &set.nginx_added]);
+            report.show_all([&set.ours_added_p99, &set.nginx_added_p99, &set.ours_cpu, &set.nginx_cpu]);
             // A thousand clients of one machine are mostly the machine.
             let gate = (clients < 1_000).then_some(Bar::gate_at_most(1.0));
             let title = format!("{clients} clients, {name}: added p50, gateway : nginx");

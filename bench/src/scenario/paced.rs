@@ -28,6 +28,9 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
         (1_000, Some([Bar::gate_at_most(0.5), Bar::goal_at_most(2.0)])),
         (2_000, Some([Bar::goal_at_most(1.0), Bar::goal_at_most(20.0)])),
     ] {
+        if !args.is_wanted(streams) {
+            continue;
+        }
         let [mut cores, mut bare_cores] =
             ["gateway", "bare write"].map(|who| Series::new(format!("{streams} streams: {who}, CPU"), "cores"));
         let [mut gap, mut bare_gap] =
@@ -42,19 +45,19 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
                 let before = gateway.cpu()?;
                 let run = run_streams(&gateway.target, &mut ours, SCRIPT, 1, BEGIN, Gaps::All).await;
                 let run = run.map_err(|error| error.context(gateway.last_words()))?;
-                cores.push((gateway.cpu()? - before).as_secs_f64() / f64::from(SECONDS));
+                cores.push(gateway.cpu()?.saturating_sub(before).as_secs_f64() / f64::from(SECONDS));
                 let ours_p99 = p99(run.seen.iter().flat_map(|seen| &seen.gaps));
                 gap.push(ours_p99);
                 let before = process_cpu(bare.pid())?;
                 let run = run_streams(&bare.target, &mut plain, SCRIPT, 1, BEGIN, Gaps::All).await?;
-                bare_cores.push((process_cpu(bare.pid())? - before).as_secs_f64() / f64::from(SECONDS));
+                bare_cores.push(process_cpu(bare.pid())?.saturating_sub(before).as_secs_f64() / f64::from(SECONDS));
                 let bare_p99 = p99(run.seen.iter().flat_map(|seen| &seen.gaps));
                 bare_gap.push(bare_p99);
                 added.push(ours_p99 - bare_p99);
             }
             anyhow::Ok(())
         })?;
-        [&cores, &bare_cores, &gap, &bare_gap, &added].into_iter().for_each(|series| report.show(series));
+        report.show_all([&cores, &bare_cores, &gap, &bare_gap, &added]);
         report.typical(format!("{streams} streams: cores"), &cores, bars.map(|[cores, _]| cores));
         report.ratio(format!("{streams} streams: CPU, gateway : bare write"), &cores, &bare_cores, None);
         report.typical(format!("{streams} streams: added gap p99"), &added, bars.map(|[_, gap]| gap));

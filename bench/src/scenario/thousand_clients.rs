@@ -27,7 +27,7 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
             let before = gateway.cpu()?;
             let streams = run_streams(&gateway.target, &mut lanes, SCRIPT, 1, Begin::AtOnce, Gaps::Longest);
             let run = streams.await.map_err(|error| error.context(gateway.last_words()))?;
-            let after = gateway.cpu()? - before;
+            let after = gateway.cpu()?.saturating_sub(before);
             cores.push(after.as_secs_f64() / run.wall.as_secs_f64());
             memory.push(peak_memory_kb(gateway.pid())? / 1024.0);
             let gaps: Vec<f64> = run.seen.iter().map(|seen| millis(seen.longest_gap)).collect();
@@ -38,7 +38,7 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
         })?;
     }
     let mut report = Report::new(NAME, ABOUT);
-    [&memory, &cores, &first, &typical, &longest].into_iter().for_each(|series| report.show(series));
+    report.show_all([&memory, &cores, &first, &typical, &longest]);
     report.worst("memory", &memory, Some(Bar::gate_at_most(200.0)));
     report.ratio("longest gap: unluckiest : median client", &longest, &typical, Some(Bar::gate_at_most(2.0)));
     report.note("every stream complete and in order, or no score; agents of 1000 sessions start meanwhile");
