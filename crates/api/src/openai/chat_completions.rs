@@ -161,7 +161,7 @@ impl Call {
         let unknown = || gembridge_core::error::Error::UnknownSession(name.chars().take(64).collect());
         let id: SessionId = name.trim().parse().map_err(|_| unknown())?;
         let handle = self.app.sessions.get(id, &self.identity.viewer()).await?;
-        let record = handle.describe().await?.record;
+        let record = handle.record().await?;
         let owner = Owner { principal: record.principal, agent: record.agent, model: record.model };
         Ok(Some(Pin { handle, owner }))
     }

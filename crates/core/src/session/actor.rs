@@ -4,12 +4,13 @@ mod commands;
 mod news;
 mod turns;
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
-use tokio::time::Instant;
+use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::agent::Agent;
 use super::handle::Command;
@@ -127,6 +128,7 @@ impl Actor {
 
     /// Runs until it is closed or nobody holds its address any more.
     pub(super) async fn run(mut self, mut mailbox: mpsc::Receiver<Command>) {
+        let mut alarm = Alarm::default();
         loop {
             let deadline = match &self.stage {
                 Stage::Running(turn) => turn.deadline(),
@@ -146,7 +148,7 @@ impl Actor {
                     Next::GoOn
                 }
                 () = self.journal.release(), if held => Next::GoOn,
-                () = sleep_until(deadline) => match self.on_deadline() {
+                () = alarm.ring(deadline) => match self.on_deadline() {
                     // Somebody came at the last moment.
                     Next::Stop if !mailbox.is_empty() => Next::GoOn,
                     next => next,
@@ -301,10 +303,29 @@ impl Actor {
     }
 }
 
-async fn sleep_until(deadline: Option<Instant>) {
-    match deadline {
-        Some(deadline) => tokio::time::sleep_until(deadline).await,
-        None => std::future::pending().await,
+/// The one timer of a session. It is moved only to ring earlier: deadlines that move on with every word of an agent do
+/// not touch it, and when it rings too early it is set again.
+#[derive(Default)]
+struct Alarm {
+    timer: Option<Pin<Box<Sleep>>>,
+}
+
+impl Alarm {
+    /// Resolves at the deadline; never without one. May be dropped and called again.
+    async fn ring(&mut self, deadline: Option<Instant>) {
+        let Some(deadline) = deadline else { return std::future::pending().await };
+        let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(deadline)));
+        if deadline < timer.deadline() {
+            timer.as_mut().reset(deadline);
+        }
+        loop {
+            timer.as_mut().await;
+            if deadline <= Instant::now() {
+                break;
+            }
+            timer.as_mut().reset(deadline);
+        }
+        self.timer = None;
     }
 }
 

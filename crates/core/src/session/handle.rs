@@ -52,6 +52,10 @@ pub enum Command {
     Describe {
         reply: oneshot::Sender<Result<Description, Error>>,
     },
+    /// The record alone, which costs next to nothing.
+    Record {
+        reply: oneshot::Sender<Result<SessionRecord, Error>>,
+    },
     Rename {
         title: Arc<str>,
         reply: oneshot::Sender<Result<(), Error>>,
@@ -169,6 +173,11 @@ impl SessionHandle {
 
     pub async fn describe(&self) -> Result<Description, Error> {
         self.ask(|reply| Command::Describe { reply }).await
+    }
+
+    /// The record as it is now; the store may be a moment behind.
+    pub async fn record(&self) -> Result<SessionRecord, Error> {
+        self.ask(|reply| Command::Record { reply }).await
     }
 
     pub async fn rename(&self, title: Arc<str>) -> Result<(), Error> {

@@ -17,7 +17,7 @@ use crate::turn::Turn;
 impl Actor {
     pub(super) fn on_command(&mut self, command: Command) -> Next {
         // Looking at a session is not using it.
-        if !matches!(command, Command::Describe { .. }) {
+        if !matches!(command, Command::Describe { .. } | Command::Record { .. }) {
             self.idle_since = Instant::now();
         }
         match command {
@@ -40,6 +40,7 @@ impl Actor {
                 let description = self.describe();
                 answer(reply, description);
             }
+            Command::Record { reply } => answer(reply, Ok(self.record.clone())),
             Command::Rename { title, reply } => {
                 self.record.title = Some(Arc::clone(&title));
                 self.keep_record();
