@@ -191,6 +191,10 @@ fn every_built_in_agent_is_one_file_of_data_and_nothing_else() {
         .collect();
     assert!(agents.len() >= 7, "{agents:?}");
     for name in agents {
-        assert!(name.ends_with(".toml"), "agents/{name} is not data");
+        assert_eq!(
+            Path::new(&name).extension().and_then(|end| end.to_str()),
+            Some("toml"),
+            "agents/{name} is not data"
+        );
     }
 }
