@@ -60,6 +60,11 @@ pub enum Command {
         title: Arc<str>,
         reply: oneshot::Sender<Result<(), Error>>,
     },
+    /// Ends the session's task if nothing runs or waits in it and nobody follows it. Decided by the owner: whoever
+    /// looked a moment ago may have been overtaken by a prompt.
+    Retire {
+        reply: oneshot::Sender<Result<(), Error>>,
+    },
     /// Ends the running turn and the session's task. The log stays.
     Close {
         reply: oneshot::Sender<Result<(), Error>>,
@@ -182,6 +187,14 @@ impl SessionHandle {
 
     pub async fn rename(&self, title: Arc<str>) -> Result<(), Error> {
         self.ask(|reply| Command::Rename { title, reply }).await
+    }
+
+    /// Ends the session's task if it is not used at all; refused as busy otherwise. The log stays.
+    pub async fn retire(&self) -> Result<(), Error> {
+        match self.ask(|reply| Command::Retire { reply }).await {
+            Err(Error::Closed) => Ok(()),
+            other => other,
+        }
     }
 
     pub async fn close(&self) -> Result<(), Error> {

@@ -270,3 +270,21 @@ async fn a_person_may_take_longer_than_the_turn_could() {
     agent.does([done()]).await;
     assert_eq!(reader.until_ended(TurnId(1)).await, finished());
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_session_is_retired_only_when_nobody_uses_it() {
+    let mut world = World::new();
+    let session = world.session().await;
+    let mut reader = Reader::of(&session, &world.store).await;
+    prompt(&session, "go").await;
+    let mut agent = world.desk.open("a").await;
+    agent.expect_prompt("go").await;
+    assert!(matches!(session.retire().await, Err(Error::Busy { .. })), "a turn runs");
+    agent.does([done()]).await;
+    assert_eq!(reader.until_ended(TurnId(1)).await, finished());
+    assert!(matches!(session.retire().await, Err(Error::Busy { .. })), "somebody follows");
+    drop(reader);
+    session.retire().await.unwrap();
+    assert!(session.is_closed());
+    ledger::check_settled(&world.entries(&session));
+}

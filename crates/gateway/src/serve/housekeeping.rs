@@ -88,7 +88,7 @@ async fn described(sessions: Vec<SessionHandle>) -> Vec<(SessionHandle, Descript
 /// Ends them, some at once: each waits for its agent and for the disk.
 async fn close(mut sessions: impl Iterator<Item = SessionHandle>) {
     let end = |session: SessionHandle| async move {
-        if let Err(error) = session.close().await {
+        if let Err(error) = session.retire().await {
             tracing::debug!(session = %session.id(), %error, "a waiting session did not close");
         }
     };

@@ -17,7 +17,7 @@ use crate::turn::Turn;
 impl Actor {
     pub(super) fn on_command(&mut self, command: Command) -> Next {
         // Looking at a session is not using it.
-        if !matches!(command, Command::Describe { .. } | Command::Record { .. }) {
+        if !matches!(command, Command::Describe { .. } | Command::Record { .. } | Command::Retire { .. }) {
             self.idle_since = Instant::now();
         }
         match command {
@@ -47,12 +47,26 @@ impl Actor {
                 let result = self.journal.append(vec![Draft { turn: None, event: Event::Title(title), frame: None }]);
                 answer(reply, result.map(|_| ()));
             }
+            Command::Retire { reply } => {
+                if !self.is_unused() {
+                    let retry_after = self.limits.keep;
+                    answer(reply, Err(Error::Busy { what: "the session", retry_after }));
+                    return Next::GoOn;
+                }
+                self.closing.push(reply);
+                return Next::Stop;
+            }
             Command::Close { reply } => {
                 self.closing.push(reply);
                 return Next::Stop;
             }
         }
         Next::GoOn
+    }
+
+    /// Nothing runs or waits in it, and nobody follows it.
+    fn is_unused(&mut self) -> bool {
+        matches!(self.stage, Stage::Idle) && self.queue.len() == 0 && self.journal.followers() == 0
     }
 
     fn on_prompt(&mut self, prompt: Prompt, by: ClientId, footing: Footing) -> Result<Accepted, Error> {
