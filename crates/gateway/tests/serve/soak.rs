@@ -92,9 +92,10 @@ fn r23_half_a_minute_of_faults_leaves_nothing_behind() {
         gateway.get("/metrics").body.contains("gembridge_active_requests 1\n").then_some(())
     });
     assert!(gembridge_testkit::zombies_of(gateway.pid()).is_empty());
-    // What waits for its next message holds a few of each; the bounds are far below a leak of one a request.
+    // What waits for its next message holds a few of each, more or fewer at any moment; thousands of requests that
+    // leaked anything each would be far above these bounds.
     let is_calm = |now: &Footprint| {
-        now.descriptors <= warm.descriptors + 60
+        now.descriptors <= warm.descriptors + 250
             && now.threads <= warm.threads + 8
             && now.resident_kb <= warm.resident_kb * 3 / 2 + (16 << 10)
     };
