@@ -1,8 +1,11 @@
 //! What a stream must bring: every piece of text, in order, unchanged, and an end. Else there is no score.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use memchr::memmem;
+use tokio::sync::Notify;
 
 /// What the demo agent is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,6 +14,8 @@ pub enum Script {
     Chunks { count: u32, size: usize },
     /// So many words, one each so many milliseconds.
     Paced { count: u32, every: u32 },
+    /// A word, a pause of so many milliseconds, another word, and then so many pieces at once.
+    Held { count: u32, size: usize, pause: u32 },
 }
 
 impl Script {
@@ -18,12 +23,14 @@ impl Script {
         match self {
             Self::Chunks { count, size } => format!("chunks {count} size {size}"),
             Self::Paced { count, every } => format!("slow {count} {every}"),
+            Self::Held { count, size, pause } => format!("slow 2 {pause}\nchunks {count} size {size}"),
         }
     }
 
     pub fn count(self) -> u32 {
         match self {
             Self::Chunks { count, .. } | Self::Paced { count, .. } => count,
+            Self::Held { count, .. } => count + 2,
         }
     }
 
@@ -43,7 +50,12 @@ impl Script {
     /// The text with this number, counted from 1.
     pub fn write(self, number: u32, text: &mut Vec<u8>) {
         text.clear();
-        if let Self::Paced { .. } = self {
+        let (is_word, size, number) = match self {
+            Self::Chunks { size, .. } => (false, size, number),
+            Self::Held { size, .. } if number > 2 => (false, size, number - 2),
+            Self::Paced { .. } | Self::Held { .. } => (true, 0, number),
+        };
+        if is_word {
             text.extend_from_slice(b"word-");
         }
         let mut digits = [0; 10];
@@ -55,9 +67,7 @@ impl Script {
             rest /= 10;
         }
         text.extend_from_slice(&digits[first..]);
-        if let Self::Chunks { size, .. } = self {
-            text.resize(text.len().max(size.saturating_sub(1)), b'.');
-        }
+        text.resize(text.len().max(size.saturating_sub(1)), b'.');
         text.push(b' ');
     }
 }
@@ -75,7 +85,46 @@ pub struct Frames {
     first: Option<Duration>,
     last: Instant,
     longest_gap: Duration,
+    longest_early_gap: Duration,
     gaps: Option<Vec<f32>>,
+    start: Arc<Start>,
+}
+
+/// Where streams that begin together wait for each other: what happens before all have begun is another matter.
+#[derive(Default)]
+pub struct Start {
+    streams: usize,
+    missing: AtomicUsize,
+    all: Notify,
+}
+
+impl Start {
+    pub fn of(streams: usize) -> Arc<Self> {
+        Arc::new(Self { streams, missing: AtomicUsize::new(streams), all: Notify::new() })
+    }
+
+    pub fn streams(&self) -> usize {
+        self.streams
+    }
+
+    /// Resolves when every stream has had its first piece.
+    pub async fn everybody(&self) {
+        let all = self.all.notified();
+        if !self.is_over() {
+            all.await;
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.missing.load(Ordering::Relaxed) == 0
+    }
+
+    fn one_more(&self) {
+        let before = self.missing.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |missing| missing.checked_sub(1));
+        if before == Ok(1) {
+            self.all.notify_waiters();
+        }
+    }
 }
 
 /// A stream as its client saw it.
@@ -83,7 +132,10 @@ pub struct Frames {
 pub struct Seen {
     /// Until the first piece of text.
     pub first: Duration,
+    /// Once all streams had begun.
     pub longest_gap: Duration,
+    /// While others still came.
+    pub longest_early_gap: Duration,
     /// Between each piece and the next, in milliseconds, if they were asked for.
     pub gaps: Vec<f32>,
 }
@@ -101,8 +153,15 @@ impl Frames {
             first: None,
             last: since,
             longest_gap: Duration::ZERO,
+            longest_early_gap: Duration::ZERO,
             gaps: None,
+            start: Arc::default(),
         }
+    }
+
+    /// Tells the others when it has begun.
+    pub fn together(self, start: &Arc<Start>) -> Self {
+        Self { start: Arc::clone(start), ..self }
     }
 
     pub fn with_gaps(self) -> Self {
@@ -154,6 +213,9 @@ impl Frames {
     fn mark(&mut self, now: Instant) {
         if self.first.is_none() {
             self.first = Some(now - self.since);
+            self.start.one_more();
+        } else if !self.start.is_over() {
+            self.longest_early_gap = self.longest_early_gap.max(now - self.last);
         } else {
             let gap = now - self.last;
             self.longest_gap = self.longest_gap.max(gap);
@@ -170,8 +232,8 @@ impl Frames {
         anyhow::ensure!(self.seen == count, "{} pieces of {count} came", self.seen);
         anyhow::ensure!(self.finished && self.over, "the stream did not end as it should");
         let first = self.first.unwrap_or_default();
-        let (longest_gap, gaps) = (self.longest_gap, self.gaps.unwrap_or_default());
-        Ok(Seen { first, longest_gap, gaps })
+        let Self { longest_gap, longest_early_gap, .. } = self;
+        Ok(Seen { first, longest_gap, longest_early_gap, gaps: self.gaps.unwrap_or_default() })
     }
 }
 
@@ -208,7 +270,8 @@ mod tests {
 
     #[test]
     fn a_stream_is_whole_however_it_is_cut() {
-        for script in [Script::Chunks { count: 12, size: 20 }, Script::Paced { count: 12, every: 1 }] {
+        let held = Script::Held { count: 10, size: 20, pause: 1 };
+        for script in [Script::Chunks { count: 12, size: 20 }, Script::Paced { count: 12, every: 1 }, held] {
             let stream = stream(script, 1..=12);
             for width in 1..stream.len() {
                 assert_eq!(read(script, &stream, width).unwrap().gaps.len(), 11);

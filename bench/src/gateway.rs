@@ -26,9 +26,8 @@ port = 0
 
 [limits]
 requests = 4000000000
-turns = 4096
+turns = 2048
 queue = 4096
-idle_sessions = 2048
 "#;
 
 pub struct Gateway {

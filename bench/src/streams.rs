@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::Barrier;
 use tokio::task::JoinSet;
 
-use crate::frames::{Frames, Script, Seen};
+use crate::frames::{Frames, Script, Seen, Start};
 use crate::gateway::Seat;
 use crate::http::{Connection, Reply, Target};
 
@@ -46,59 +46,90 @@ pub enum Gaps {
     Longest,
 }
 
-pub struct Run {
+/// What is asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan {
+    pub script: Script,
+    /// Streams of each lane, one after another.
+    pub times: u32,
+    pub begin: Begin,
+    pub gaps: Gaps,
+}
+
+pub struct Run<T> {
     pub seen: Vec<Seen>,
     /// From the first request to the last end.
     pub wall: Duration,
+    /// From when every lane had its first piece to the last end.
+    pub together: Duration,
+    /// What was read from the clock at that moment.
+    pub at_start: T,
 }
 
-/// Runs `times` streams, one after another, on each lane, and gives the lanes back.
-pub async fn run(
+/// Runs streams on all lanes, and gives the lanes back. The clock is read when every lane has had its first piece.
+pub async fn run<T>(
     target: &Target,
     lanes: &mut Vec<Lane>,
-    script: Script,
-    times: u32,
-    begin: Begin,
-    gaps: Gaps,
-) -> anyhow::Result<Run> {
-    let count = lanes.len();
-    let ready = Arc::new(Barrier::new(count + 1));
+    plan: Plan,
+    clock: impl FnOnce() -> T,
+) -> anyhow::Result<Run<T>> {
+    let (start, ready) = (Start::of(lanes.len()), Arc::new(Barrier::new(lanes.len() + 1)));
     let mut tasks = JoinSet::new();
     for (place, mut lane) in lanes.drain(..).enumerate() {
-        let request = target.chat(&script.prompt(), Reply::Stream, lane.session.as_deref());
-        let ready = Arc::clone(&ready);
+        let request = target.chat(&plan.script.prompt(), Reply::Stream, lane.session.as_deref());
+        let (ready, start) = (Arc::clone(&ready), Arc::clone(&start));
+        let late = plan.begin.late(place, start.streams());
         tasks.spawn(async move {
             ready.wait().await;
-            if let Begin::Spread(over) = begin {
-                tokio::time::sleep(over.mul_f64(f64::from(u32::try_from(place)?) / f64::from(u32::try_from(count)?)))
-                    .await;
-            }
+            tokio::time::sleep(late).await;
             let mut seen = Vec::new();
-            for _ in 0..times {
-                seen.push(stream(&mut lane.connection, &request, script, gaps).await?);
+            for _ in 0..plan.times {
+                seen.push(stream(&mut lane.connection, &request, plan, &start).await?);
             }
             anyhow::Ok((place, lane, seen))
         });
     }
     ready.wait().await;
     let since = Instant::now();
-    let mut back = Vec::with_capacity(count);
+    let mut done = Vec::new();
+    loop {
+        tokio::select! {
+            biased;
+            () = start.everybody() => break,
+            Some(ended) = tasks.join_next() => done.push(ended??),
+        }
+    }
+    let is_unpaced = matches!(plan.script, Script::Chunks { .. });
+    anyhow::ensure!(is_unpaced || done.is_empty(), "a stream ended before all of them had begun");
+    let (began, at_start) = (Instant::now(), clock());
+    while let Some(ended) = tasks.join_next().await {
+        done.push(ended??);
+    }
+    let (wall, together) = (since.elapsed(), began.elapsed());
+    done.sort_by_key(|(place, ..)| *place);
     let mut seen = Vec::new();
-    while let Some(done) = tasks.join_next().await {
-        let (place, lane, streams) = done??;
-        back.push((place, lane));
+    for (_, lane, streams) in done {
+        lanes.push(lane);
         seen.extend(streams);
     }
-    let wall = since.elapsed();
-    back.sort_by_key(|(place, _)| *place);
-    lanes.extend(back.into_iter().map(|(_, lane)| lane));
-    Ok(Run { seen, wall })
+    Ok(Run { seen, wall, together, at_start })
+}
+
+impl Begin {
+    /// How long this stream waits for its turn.
+    fn late(self, place: usize, of: usize) -> Duration {
+        let share = |count: usize| f64::from(u32::try_from(count).unwrap_or(u32::MAX));
+        match self {
+            Self::AtOnce => Duration::ZERO,
+            Self::Spread(over) => over.mul_f64(share(place) / share(of)),
+        }
+    }
 }
 
 /// One stream, read to its end, every piece checked.
-pub async fn stream(connection: &mut Connection, request: &[u8], script: Script, gaps: Gaps) -> anyhow::Result<Seen> {
-    let mut frames = Frames::new(script, Instant::now());
-    if gaps == Gaps::All {
+async fn stream(connection: &mut Connection, request: &[u8], plan: Plan, start: &Arc<Start>) -> anyhow::Result<Seen> {
+    let mut frames = Frames::new(plan.script, Instant::now()).together(start);
+    if plan.gaps == Gaps::All {
         frames = frames.with_gaps();
     }
     let head = connection.ask(request).await?;

@@ -125,7 +125,7 @@ impl Scripted {
     fn new(script: Script) -> Self {
         let clock = match script {
             Script::Paced { every, .. } => Some(tokio::time::interval(Duration::from_millis(every.max(1).into()))),
-            Script::Chunks { .. } => None,
+            Script::Chunks { .. } | Script::Held { .. } => None,
         };
         Self { script, number: 0, clock, text: Vec::new(), stage: Stage::Begin }
     }

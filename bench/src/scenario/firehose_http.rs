@@ -9,10 +9,13 @@ use crate::http::Target;
 use crate::measure::{load_average, process_cpu};
 use crate::report::{Bar, Report, Series};
 use crate::rivals::{LiteLlm, Nginx, Rival};
-use crate::streams::{Begin, Gaps, Lane, lanes, run as run_streams};
+use crate::streams::{Begin, Gaps, Lane, Plan, lanes, run as run_streams};
 
 pub const NAME: &str = "firehose-http";
 pub const ABOUT: &str = "CPU per 60-byte event of unpaced streams: gateway : nginx, LiteLLM as proxies : bare hyper";
+
+/// Bytes of a piece.
+const SIZE: usize = 60;
 
 /// How many streams at once, of how many pieces, how often one after another.
 struct Case {
@@ -88,11 +91,16 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
 
 impl Case {
     fn script(&self) -> Script {
-        Script::Chunks { count: self.chunks, size: 60 }
+        Script::Chunks { count: self.chunks, size: SIZE }
     }
 
     fn events(&self) -> u32 {
         u32::try_from(self.streams).unwrap_or(u32::MAX) * self.chunks * self.times
+    }
+
+    /// Whether the sessions of all streams may be there before.
+    fn is_kept(&self) -> bool {
+        self.streams <= 100
     }
 
     fn is_for_litellm(&self) -> bool {
@@ -128,7 +136,11 @@ impl Table {
             }
         }
         let lanes = [
-            gateway.seats(case.streams).await?.into_iter().map(Lane::from).collect(),
+            if case.is_kept() {
+                gateway.seats(case.streams).await?.into_iter().map(Lane::from).collect()
+            } else {
+                lanes(&gateway.target, case.streams).await?
+            },
             lanes(&nginx.target, case.streams).await?,
             match &litellm {
                 Some(litellm) => lanes(&litellm.target, case.streams).await?,
@@ -141,7 +153,11 @@ impl Table {
 
     async fn round(&mut self, case: &Case) -> anyhow::Result<[Option<Cost>; 4]> {
         let Self { gateway, bare, nginx, litellm, lanes: [ours, proxied, slow, plain], .. } = self;
-        let cost = costed(case, &gateway.target, ours, || gateway.cpu()).await;
+        let cost = if case.is_kept() {
+            costed(case, &gateway.target, ours, || gateway.cpu()).await
+        } else {
+            held(case, gateway, ours).await
+        };
         let ours = cost.map_err(|error| error.context(gateway.last_words()))?;
         let nginx = costed(case, &nginx.target, proxied, || nginx.cpu()).await?;
         let litellm = match litellm {
@@ -160,8 +176,24 @@ async fn costed(
     cpu: impl Fn() -> anyhow::Result<Duration>,
 ) -> anyhow::Result<Cost> {
     let before = cpu()?;
-    let run = run_streams(target, lanes, case.script(), case.times, Begin::AtOnce, Gaps::Longest).await?;
+    let plan = Plan { script: case.script(), times: case.times, begin: Begin::AtOnce, gaps: Gaps::Longest };
+    let run = run_streams(target, lanes, plan, || ()).await?;
     let spent = cpu()?.saturating_sub(before);
     let events = f64::from(case.events());
     Ok(Cost { cpu: spent.as_secs_f64() * 1e6 / events, pace: events / run.wall.as_secs_f64() / 1e3 })
+}
+
+/// More streams than a gateway keeps sessions waiting for: each begins one, says a word, and goes on when all have.
+async fn held(case: &Case, gateway: &Gateway, lanes: &mut Vec<Lane>) -> anyhow::Result<Cost> {
+    let script = Script::Held { count: case.chunks, size: SIZE, pause: 6_000 };
+    let plan = Plan { script, times: 1, begin: Begin::AtOnce, gaps: Gaps::Longest };
+    let run = run_streams(&gateway.target, lanes, plan, || gateway.cpu()).await?;
+    let spent = gateway.cpu()?.saturating_sub(run.at_start?);
+    let events = f64::from(case.events());
+    // Each rested for as long after its first word.
+    let last = run.seen.iter().map(|seen| seen.first).max().unwrap_or_default();
+    let first = run.seen.iter().map(|seen| seen.first).min().unwrap_or_default();
+    let wall = run.wall.saturating_sub(first + Duration::from_secs(6)).max(Duration::from_millis(1));
+    anyhow::ensure!(last < first + Duration::from_secs(6), "clients came too slowly to be held");
+    Ok(Cost { cpu: spent.as_secs_f64() * 1e6 / events, pace: events / wall.as_secs_f64() / 1e3 })
 }

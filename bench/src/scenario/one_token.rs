@@ -34,6 +34,9 @@ const CROWDS: [Crowd; 3] = [
 const BLOCK: u32 = 50;
 const BLOCKS: u32 = 8;
 
+/// As many sessions as a gateway keeps waiting by default.
+const KEPT: usize = 256;
+
 /// Sessions of one agent process, as the gateway fills them.
 const SESSIONS: usize = 64;
 
@@ -115,7 +118,12 @@ impl Table {
         let (gateway, beginner) = (Gateway::start()?, Gateway::start()?);
         let bare = Rival::start("bare-server")?;
         let nginx = Nginx::before(bare.target.address)?;
-        let ours = gateway.seats(crowd.clients).await?.into_iter().map(Lane::from).collect();
+        let mut ours: Vec<Lane> = gateway.seats(crowd.clients.min(KEPT)).await?.into_iter().map(Lane::from).collect();
+        // The others share these sessions, and wait for each other where they must.
+        for place in ours.len()..crowd.clients {
+            let session = ours[place % KEPT].session.clone();
+            ours.push(Lane { connection: gateway.target.connect().await?, session });
+        }
         let (mut alone, mut shared) = (None, Vec::new());
         if crowd.rate.is_none() {
             alone = Some(Alone::start().await?);
