@@ -35,6 +35,11 @@ pub fn children_of(parent: u32) -> Vec<u32> {
     all_processes().filter(|pid| stat(*pid).is_some_and(|stat| stat.parent == parent)).collect()
 }
 
+/// The session that a process is in; `Some(0)` when its leader stands outside of this process namespace.
+pub fn session_of(pid: u32) -> Option<u32> {
+    stat(pid).map(|stat| stat.session)
+}
+
 /// Exists and is no zombie.
 pub fn is_alive(pid: u32) -> bool {
     stat(pid).is_some_and(|stat| !matches!(stat.state, 'Z' | 'X'))
@@ -67,6 +72,7 @@ pub fn pss_kb(pid: u32) -> u64 {
 struct Stat {
     state: char,
     parent: u32,
+    session: u32,
 }
 
 fn stat(pid: u32) -> Option<Stat> {
@@ -74,7 +80,8 @@ fn stat(pid: u32) -> Option<Stat> {
     // The name stands in parentheses and may hold any character, so what counts is behind the last one.
     let (_, rest) = text.rsplit_once(") ")?;
     let mut words = rest.split(' ');
-    Some(Stat { state: words.next()?.chars().next()?, parent: words.next()?.parse().ok()? })
+    let (state, parent, _group) = (words.next()?, words.next()?, words.next()?);
+    Some(Stat { state: state.chars().next()?, parent: parent.parse().ok()?, session: words.next()?.parse().ok()? })
 }
 
 fn carries(pid: u32, tag: &str) -> bool {

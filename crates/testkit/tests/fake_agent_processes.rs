@@ -4,13 +4,13 @@ use std::{fs, time::Duration};
 
 use gembridge_testkit::{
     Record, open_fds,
-    process_table::{children_of, is_alive, peak_rss_kb, threads, wait_until_gone},
+    process_table::{children_of, is_alive, peak_rss_kb, session_of, threads, wait_until_gone},
     processes_with_tag, pss_kb,
     raw_acp::RawAcp,
     record::Event,
     rss_kb, zombies_of,
 };
-use rustix::process::{Pid, Signal, getsid, kill_process};
+use rustix::process::{Pid, Signal, kill_process};
 
 /// A tag nobody else uses; whatever still carries it at the end of the test is killed.
 struct Tag(String);
@@ -88,7 +88,7 @@ fn fork_leaves_a_child_in_the_agents_session() {
     let children = children_of(agent.pid());
     assert_eq!(children.len(), 1);
     assert_eq!(processes_with_tag(&tag.0).len(), 2);
-    assert_eq!(getsid(Some(pid_of(children[0]))), getsid(Some(pid_of(agent.pid()))));
+    assert_eq!(session_of(children[0]), session_of(agent.pid()));
     drop(agent);
     assert!(is_alive(children[0]), "the child died with its parent");
 }
@@ -100,7 +100,7 @@ fn fork_setsid_leaves_a_session_leader_and_a_daemon() {
     let offspring: Vec<u32> = processes_with_tag(&tag.0).into_iter().filter(|pid| *pid != agent.pid()).collect();
     assert_eq!(offspring.len(), 2, "a session leader and a daemon");
     for pid in &offspring {
-        assert_eq!(getsid(Some(pid_of(*pid))), Ok(pid_of(*pid)), "{pid} has no session of its own");
+        assert_eq!(session_of(*pid), Some(*pid), "{pid} has no session of its own");
         signal(*pid, Signal::TERM);
     }
     assert_eq!(children_of(agent.pid()).len(), 1, "the daemon is still a child");
