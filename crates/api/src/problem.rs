@@ -22,7 +22,7 @@ pub struct Problem {
 pub enum Kind {
     Invalid,
     Unauthenticated,
-    /// A host or an origin that is not allowed.
+    /// A host or an origin that is not allowed, or an agent that this key may not have.
     Forbidden,
     NotFound,
     MethodNotAllowed,
@@ -94,6 +94,7 @@ impl From<Failure> for Problem {
             FailureKind::Refused { .. } | FailureKind::Crashed | FailureKind::Protocol | FailureKind::NeedsLogin => {
                 Kind::Agent
             }
+            FailureKind::Forbidden => Kind::Forbidden,
             FailureKind::RateLimited => Kind::Provider,
             FailureKind::TimedOut => Kind::TimedOut,
             FailureKind::Unavailable { retry_after } => Kind::Unavailable { retry_after },
@@ -116,6 +117,9 @@ impl From<Error> for Problem {
             Error::UnknownSession(_) | Error::Store(StoreError::Unknown(_)) => Self::new(Kind::NotFound, message),
             Error::Busy { retry_after, .. } => Self::new(Kind::QueueFull { retry_after }, message),
             Error::Closed | Error::MovedOn => {
+                Self::new(Kind::Unavailable { retry_after: Duration::from_secs(1) }, message)
+            }
+            Error::Store(StoreError::NoDescriptor) => {
                 Self::new(Kind::Unavailable { retry_after: Duration::from_secs(1) }, message)
             }
             Error::Store(StoreError::Full) => Self::new(Kind::StoreFull, message),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::model::{Failure, FailureKind};
+use crate::model::{CallId, Failure, FailureKind};
 use crate::store::StoreError;
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -16,6 +16,9 @@ pub enum Error {
     /// The question was answered already, or never asked.
     #[error("this question is not open any more; somebody answered it first, or its turn ended")]
     NotAsked,
+    /// No call with this id waits for a result.
+    #[error("the call `{0}` does not wait for a result any more")]
+    NotParked(CallId),
     /// A queue is full.
     #[error("{what} is full; try again in {} s", retry_after.as_secs().max(1))]
     Busy { what: &'static str, retry_after: Duration },
@@ -36,10 +39,13 @@ impl Error {
     pub fn into_failure(self) -> Failure {
         match self {
             Self::Agent(failure) => failure,
+            Self::Store(error @ StoreError::NoDescriptor) => {
+                Failure::new(FailureKind::Unavailable { retry_after: Duration::from_secs(1) }, error.to_string())
+            }
             Self::Store(error) => Failure::new(FailureKind::StoreFailed, error.to_string()),
             Self::Closed => Failure::new(FailureKind::ShuttingDown, self.to_string()),
             Self::Busy { retry_after, .. } => Failure::new(FailureKind::Unavailable { retry_after }, self.to_string()),
-            Self::Invalid(_) | Self::UnknownSession(_) | Self::NotAsked | Self::MovedOn => {
+            Self::Invalid(_) | Self::UnknownSession(_) | Self::NotAsked | Self::NotParked(_) | Self::MovedOn => {
                 Failure::new(FailureKind::Unsupported, self.to_string())
             }
         }

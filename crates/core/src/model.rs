@@ -1,6 +1,7 @@
 //! The nouns of a conversation: what every dialect is decoded into and encoded from.
 
 mod ask;
+mod client_tool;
 mod content;
 mod event;
 mod facts;
@@ -13,6 +14,7 @@ mod tool;
 mod usage;
 
 pub use ask::{Answer, AnsweredBy, Ask, AskBody, AskOption, OptionKind};
+pub use client_tool::{CallId, ClientCall, ClientTool, ForeignCallId, ReturnOutcome, ReturnedBy, ToolReturn};
 pub use content::{Content, Prompt};
 pub use event::{Dialect, Event, Frame, PlanEntry, PlanPriority, PlanStatus};
 pub use facts::{AgentFacts, Command, Mode, Model, PromptAbilities, SessionFacts};

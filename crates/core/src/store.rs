@@ -94,6 +94,9 @@ pub enum StoreError {
     Unknown(SessionId),
     #[error("the disk that holds the sessions is full; free some space, nothing that was acknowledged is lost")]
     Full,
+    /// Passes by itself, as others let go of theirs.
+    #[error("the gateway has no file descriptor left for the sessions on disk; try again in a second")]
+    NoDescriptor,
     #[error("the sessions on disk cannot be written: {0}; check the state folder's disk and permissions")]
     Io(String),
     #[error("the sessions on disk are damaged: {0}")]

@@ -88,7 +88,11 @@ impl Renderer {
             | Event::Commands(_)
             | Event::Options(_)
             | Event::Title(_)
-            | Event::Other { .. } => String::new(),
+            | Event::Other { .. }
+            | Event::Called(_)
+            | Event::Parked(_)
+            | Event::Returned { .. }
+            | Event::Output(_) => String::new(),
         }
     }
 

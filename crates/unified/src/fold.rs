@@ -104,6 +104,8 @@ impl Fold {
             Event::Ended(outcome) => self.ended(entry, outcome),
             // They say something about the session, not in the conversation.
             Event::Context { .. } | Event::Commands(_) | Event::Options(_) | Event::Other { .. } => {}
+            // The agent's own account of the call is in its tool calls.
+            Event::Called(_) | Event::Parked(_) | Event::Returned { .. } | Event::Output(_) => {}
         }
         std::mem::take(&mut self.lines)
     }

@@ -15,6 +15,10 @@ pub(super) fn of_event(event: &Event) -> usize {
         Event::Title(title) => title.len(),
         Event::AgentReplaced { reason } => reason.len(),
         Event::Ended(Outcome::Interrupted(failure)) => of_failure(failure),
+        Event::Called(call) => SMALL + call.arguments.0.len(),
+        Event::Returned { result, .. } => result.content.iter().map(of_content).sum(),
+        Event::Parked(calls) => calls.len() * SMALL,
+        Event::Output(output) => output.0.len(),
         Event::Started
         | Event::Answered { .. }
         | Event::Usage(_)

@@ -6,7 +6,8 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Answer, AnsweredBy, Ask, AskId, ClientId, Command, Content, Opaque, Outcome, Prompt, Text, ToolCall, Usage,
+    Answer, AnsweredBy, Ask, AskId, CallId, ClientCall, ClientId, Command, Content, Opaque, Outcome, Prompt,
+    ReturnedBy, Text, ToolCall, ToolReturn, Usage,
 };
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,12 +55,27 @@ pub enum Event {
     },
     /// The turn is over: the last entry of every turn.
     Ended(Outcome),
+    /// The agent called a tool of the client; the call is parked until its result comes.
+    Called(Box<ClientCall>),
+    /// The agent can do no more without its client: all that it waits for, oldest first.
+    Parked(Vec<CallId>),
+    /// A call is over: the agent has its result.
+    Returned {
+        call: CallId,
+        result: Box<ToolReturn>,
+        by: ReturnedBy,
+    },
+    /// The agent delivered an answer in the form that was asked for. The last one of a turn counts.
+    Output(Opaque),
 }
 
 impl Event {
     /// Whether it must be on disk before it is acknowledged: what a person said or decided, and how a turn ended.
     pub fn is_milestone(&self) -> bool {
-        matches!(self, Self::Prompted { .. } | Self::Answered { .. } | Self::Ended(_))
+        matches!(
+            self,
+            Self::Prompted { .. } | Self::Answered { .. } | Self::Called(_) | Self::Returned { .. } | Self::Ended(_)
+        )
     }
 }
 

@@ -15,6 +15,14 @@ impl SessionId {
     pub fn new() -> Self {
         Self(Uuid::now_v7())
     }
+
+    pub(super) fn from_u128(number: u128) -> Self {
+        Self(Uuid::from_u128(number))
+    }
+
+    pub(super) fn as_u128(self) -> u128 {
+        self.0.as_u128()
+    }
 }
 
 impl Default for SessionId {

@@ -50,6 +50,8 @@ pub enum FailureKind {
     Protocol,
     /// The agent wants a login that it does not have.
     NeedsLogin,
+    /// Whoever asked may not have this agent, or not like this.
+    Forbidden,
     /// The agent was silent for too long, or the turn took too long.
     TimedOut,
     /// No agent can be had now; a later attempt may succeed.

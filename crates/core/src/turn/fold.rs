@@ -42,7 +42,11 @@ impl Fold {
             | Event::Options(_)
             | Event::Title(_)
             | Event::Other { .. }
-            | Event::AgentReplaced { .. } => {}
+            | Event::AgentReplaced { .. }
+            | Event::Called(_)
+            | Event::Parked(_)
+            | Event::Returned { .. }
+            | Event::Output(_) => {}
         }
     }
 

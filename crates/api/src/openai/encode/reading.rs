@@ -114,7 +114,11 @@ impl Reading {
             | Event::Options(_)
             | Event::Title(_)
             | Event::Other { .. }
-            | Event::AgentReplaced { .. } => None,
+            | Event::AgentReplaced { .. }
+            | Event::Called(_)
+            | Event::Parked(_)
+            | Event::Returned { .. }
+            | Event::Output(_) => None,
         }
     }
 
@@ -210,6 +214,9 @@ pub(in crate::openai) fn is_done_for_the_prompt(event: &Event) -> bool {
         | Event::Plan(_)
         | Event::Asked(_)
         | Event::Answered { .. }
+        | Event::Called(_)
+        | Event::Parked(_)
+        | Event::Output(_)
         | Event::Ended(_) => true,
         Event::Prompted { .. }
         | Event::Started
@@ -221,7 +228,8 @@ pub(in crate::openai) fn is_done_for_the_prompt(event: &Event) -> bool {
         | Event::Options(_)
         | Event::Title(_)
         | Event::Other { .. }
-        | Event::AgentReplaced { .. } => false,
+        | Event::AgentReplaced { .. }
+        | Event::Returned { .. } => false,
     }
 }
 
