@@ -113,7 +113,7 @@ impl From<Error> for Problem {
         let message = error.to_string();
         match error {
             Error::Agent(failure) => failure.into(),
-            Error::Invalid(_) | Error::NotAsked => Self::new(Kind::Invalid, message),
+            Error::Invalid(_) | Error::NotAsked | Error::NotParked(_) => Self::new(Kind::Invalid, message),
             Error::UnknownSession(_) | Error::Store(StoreError::Unknown(_)) => Self::new(Kind::NotFound, message),
             Error::Busy { retry_after, .. } => Self::new(Kind::QueueFull { retry_after }, message),
             Error::Closed | Error::MovedOn => {

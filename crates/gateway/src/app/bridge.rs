@@ -94,9 +94,12 @@ pub fn core_error(error: Error) -> CommandError {
     match error {
         Error::Agent(failure) => failure.into(),
         Error::Invalid(_) | Error::UnknownSession(_) => CommandError::new(ExitCode::Usage, error.to_string()),
-        Error::NotAsked | Error::NotParked(_) | Error::MovedOn | Error::Busy { .. } | Error::Closed | Error::Store(_) => {
-            CommandError::new(ExitCode::Failed, error.to_string())
-        }
+        Error::NotAsked
+        | Error::NotParked(_)
+        | Error::MovedOn
+        | Error::Busy { .. }
+        | Error::Closed
+        | Error::Store(_) => CommandError::new(ExitCode::Failed, error.to_string()),
     }
 }
 
