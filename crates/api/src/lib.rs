@@ -13,3 +13,4 @@ pub mod problem;
 pub mod routes;
 pub mod server;
 pub mod sse;
+pub mod ui;

@@ -52,7 +52,7 @@ fn s1_every_route_but_the_open_ones_answers_401_without_a_key() {
     }
     open.sort();
     // The list is short, and it does not grow by accident.
-    assert_eq!(open, ["/docs", "/docs/page.css", "/docs/page.js", "/health", "/healthz", "/readyz"]);
+    assert_eq!(open, ["/", "/docs", "/docs/page.css", "/docs/page.js", "/health", "/healthz", "/readyz"]);
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn s10_odd_spellings_of_a_path_skip_nothing() {
 #[test]
 fn s27_the_page_comes_with_its_policy_and_needs_nothing_from_elsewhere() {
     let gateway = Home::new().serve();
-    for path in ["/docs", "/docs/page.js", "/docs/page.css"] {
+    for path in ["/", "/docs", "/docs/page.js", "/docs/page.css"] {
         let answer = gateway.ask("GET", path, &[], None);
         assert_eq!(answer.status, 200);
         assert_eq!(
