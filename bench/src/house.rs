@@ -68,6 +68,7 @@ pub fn setup(
         private: folder.path().join("runs"),
         cache: folder.path().join("cache"),
         spawner,
+        shim: None,
         restart: RestartPolicy::default(),
     })
 }

@@ -13,7 +13,7 @@ mod time;
 mod tool;
 mod usage;
 
-pub use ask::{Answer, AnsweredBy, Ask, AskBody, AskOption, OptionKind};
+pub use ask::{Answer, AnsweredBy, Ask, AskBody, AskOption, OptionKind, Subject};
 pub use client_tool::{CallId, ClientCall, ClientTool, ForeignCallId, ReturnOutcome, ReturnedBy, ToolReturn};
 pub use content::{Content, Prompt};
 pub use event::{Dialect, Event, Frame, PlanEntry, PlanPriority, PlanStatus};

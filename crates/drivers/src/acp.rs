@@ -13,6 +13,7 @@ mod connection;
 mod router;
 mod table;
 mod hands;
+mod own_tools;
 mod repeat;
 mod process;
 mod decode;

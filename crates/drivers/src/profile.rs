@@ -209,6 +209,9 @@ pub struct Mcp {
     pub tool_prefix: String,
     /// A longer name (prefix included) is cut by the agent.
     pub name_limit: Option<usize>,
+    /// The title of a permission for a tool of our server, with `{tool}` and `{mcp_server}`; the name that the model sees
+    /// where there is none.
+    pub permission_title: Option<String>,
     /// Servers are dropped in silence in an untrusted folder.
     pub needs_trust: bool,
     /// The agent gives up on a call after this many seconds.
@@ -223,6 +226,7 @@ impl Default for Mcp {
             server_name: "host-tools".to_owned(),
             tool_prefix: String::new(),
             name_limit: None,
+            permission_title: None,
             needs_trust: false,
             call_seconds: None,
         }

@@ -7,6 +7,7 @@ mod acp {
     mod flow;
     mod hangs;
     mod noise;
+    mod own_tools;
     mod permissions;
     mod pool;
     mod quirks;

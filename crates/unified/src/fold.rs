@@ -190,7 +190,7 @@ impl Fold {
     }
 
     fn asked(&mut self, entry: &LogEntry, ask: &Ask) {
-        if let AskBody::Permission { tool, options } = &ask.body {
+        if let AskBody::Permission { tool, options, .. } = &ask.body {
             let at = self.mention(entry, tool);
             self.show(at);
             self.notice(Notice::PermissionRequest {
@@ -204,7 +204,7 @@ impl Fold {
 
     fn answered(&mut self, id: AskId, answer: &Answer) {
         let Some(at) = self.asks.iter().position(|ask| ask.id == id) else { return };
-        let AskBody::Permission { tool, options } = self.asks.swap_remove(at).body else { return };
+        let AskBody::Permission { tool, options, .. } = self.asks.swap_remove(at).body else { return };
         let allowed = matches!(answer, Answer::Option(chosen) if options.iter().any(|option| {
             option.id == *chosen
                 && matches!(option.kind, OptionKind::AllowOnce | OptionKind::AllowAlways)

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use gembridge_core::log::LogEntry;
 use gembridge_core::model::{
     Answer, AnsweredBy, Ask, AskBody, AskId, AskOption, ClientId, Event, OptionKind, Outcome, Prompt, Seq, Stop,
-    Timestamp, ToolCall, ToolCallId, ToolStatus, TurnId,
+    Subject, Timestamp, ToolCall, ToolCallId, ToolStatus, TurnId,
 };
 use gembridge_unified::{Block, Body, Context, DeltaBody, Fold, Line, Originals, Report, UnifiedMessage};
 use proptest::collection::vec;
@@ -27,7 +27,7 @@ fn event() -> impl Strategy<Value = Event> {
     let ask = (tool.clone(), 0..4_u64).prop_map(|(tool, id)| {
         let option = |id: &str, kind| AskOption { id: id.into(), name: id.into(), kind };
         let options = vec![option("y", OptionKind::AllowOnce), option("n", OptionKind::RejectOnce)];
-        let body = AskBody::Permission { tool: Box::new(tool), options };
+        let body = AskBody::Permission { tool: Box::new(tool), options, subject: Subject::AgentTool };
         Event::Asked(Box::new(Ask { id: AskId(id), body }))
     });
     let answer = (0..4_u64, any::<bool>()).prop_map(|(ask, yes)| Event::Answered {

@@ -56,7 +56,7 @@ fn of_tool(call: &ToolCall) -> usize {
 
 fn of_ask(ask: &Ask) -> usize {
     match &ask.body {
-        AskBody::Permission { tool, options } => of_tool(tool) + options.len() * SMALL,
+        AskBody::Permission { tool, options, .. } => of_tool(tool) + options.len() * SMALL,
         AskBody::Form { message } => message.len(),
         AskBody::Extension { .. } => SMALL,
     }

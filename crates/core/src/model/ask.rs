@@ -15,11 +15,32 @@ pub struct Ask {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum AskBody {
     /// May this tool run?
-    Permission { tool: Box<ToolCall>, options: Vec<AskOption> },
+    Permission {
+        tool: Box<ToolCall>,
+        options: Vec<AskOption>,
+        #[serde(default, skip_serializing_if = "Subject::is_of_the_agent")]
+        subject: Subject,
+    },
     /// A form or a page that the agent wants filled in; the whole request is in the entry's frame.
     Form { message: Arc<str> },
     /// A request of a method that only the agent and its client know.
     Extension { method: Arc<str> },
+}
+
+/// Whose tool a permission is about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Subject {
+    /// A tool of the agent's own, or of anybody that we do not know.
+    #[default]
+    AgentTool,
+    /// A tool that the client offered and runs itself: it decides when it gets the call, so nobody is asked before.
+    ClientTool,
+}
+
+impl Subject {
+    fn is_of_the_agent(&self) -> bool {
+        *self == Self::AgentTool
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,6 +1,6 @@
 //! What is decided about a permission before any person is asked.
 
-use crate::model::{Answer, Ask, AskBody, ToolKind};
+use crate::model::{Answer, Ask, AskBody, Subject, ToolKind};
 
 /// Rules of a session, set by the operator. Nothing a client sends can widen them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,13 +38,17 @@ impl PermissionPolicy {
 
     /// The answer that needs no person, if there is one.
     pub(super) fn decide(&self, ask: &Ask) -> Option<Answer> {
-        let AskBody::Permission { tool, options } = &ask.body else {
+        let AskBody::Permission { tool, options, subject } = &ask.body else {
             return (self.otherwise == Otherwise::Reject).then_some(Answer::Cancelled);
         };
         if options.is_empty() {
             return Some(Answer::Cancelled);
         }
-        if tool.kind.is_some_and(|kind| self.auto.contains(&kind))
+        let is_allowed = match subject {
+            Subject::ClientTool => true,
+            Subject::AgentTool => tool.kind.is_some_and(|kind| self.auto.contains(&kind)),
+        };
+        if is_allowed
             && let Some(answer) = ask.allow_once()
         {
             return Some(answer);

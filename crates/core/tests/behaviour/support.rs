@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use gembridge_core::driver::{AgentStop, Signal, Update};
 use gembridge_core::model::{
-    Answer, Ask, AskBody, AskId, AskOption, Event, Failure, FailureKind, OptionKind, Outcome, Stop, ToolCall,
+    Answer, Ask, AskBody, AskId, AskOption, Event, Failure, FailureKind, OptionKind, Outcome, Stop, Subject, ToolCall,
     ToolCallId, ToolKind, Usage,
 };
 
@@ -55,7 +55,7 @@ pub fn permission(id: u64, kind: ToolKind, options: &[OptionKind]) -> Ask {
         let name: Arc<str> = format!("{kind:?}").into();
         AskOption { id: Arc::clone(&name), name, kind: *kind }
     });
-    Ask { id: AskId(id), body: AskBody::Permission { tool: Box::new(tool), options: options.collect() } }
+    Ask { id: AskId(id), body: AskBody::Permission { tool: Box::new(tool), options: options.collect(), subject: Subject::AgentTool } }
 }
 
 /// A permission to run a command, with the usual two options.

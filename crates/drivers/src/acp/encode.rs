@@ -1,5 +1,7 @@
 //! Core → outside: prompts, answers and calls as lines for the agent.
 
+use std::path::Path;
+
 use bytes::{BufMut, Bytes, BytesMut};
 use gembridge_core::driver::ToolServer;
 use gembridge_core::model::{Answer, AskBody, Content, Failure, FailureKind, Prompt, PromptAbilities};
@@ -149,13 +151,40 @@ pub(super) fn answer(id: &RawValue, body: &AskBody, answer: &Answer) -> Bytes {
     }
 }
 
-pub(super) fn tool_servers(servers: &[ToolServer]) -> serde_json::Value {
-    let servers = servers.iter().map(|server| {
-        let headers: Vec<_> =
-            server.headers.iter().map(|(name, value)| json!({ "name": name, "value": value })).collect();
-        json!({ "type": "http", "name": server.name, "url": server.url, "headers": headers })
-    });
-    servers.collect()
+/// How an agent reaches tool servers.
+pub(super) enum Reach<'a> {
+    Http,
+    /// Through this program of ours, which the agent starts.
+    Shim(&'a Path),
+}
+
+/// What the program that stands in for a tool server is told. Not in its arguments, which everybody can read.
+const SHIM_URL: &str = "GEMBRIDGE_MCP_URL";
+const SHIM_TOKEN: &str = "GEMBRIDGE_MCP_TOKEN";
+const SHIM_COMMAND: &str = "mcp-shim";
+
+/// The first server is ours and gets the name that the profile has for it.
+pub(super) fn tool_servers(servers: &[ToolServer], own_name: &str, reach: &Reach<'_>) -> serde_json::Value {
+    let named = |(place, server): (usize, &ToolServer)| {
+        let name = if place == 0 { own_name } else { &server.name };
+        match reach {
+            Reach::Http => http_server(name, server),
+            Reach::Shim(program) => shim(name, server, program),
+        }
+    };
+    servers.iter().enumerate().map(named).collect()
+}
+
+fn http_server(name: &str, server: &ToolServer) -> serde_json::Value {
+    let headers: Vec<_> = server.headers.iter().map(|(name, value)| json!({ "name": name, "value": value })).collect();
+    json!({ "type": "http", "name": name, "url": server.url, "headers": headers })
+}
+
+fn shim(name: &str, server: &ToolServer, program: &Path) -> serde_json::Value {
+    let authorization = server.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("authorization"));
+    let token = authorization.and_then(|(_, value)| value.strip_prefix("Bearer ")).unwrap_or_default();
+    let variables = json!([{ "name": SHIM_URL, "value": server.url }, { "name": SHIM_TOKEN, "value": token }]);
+    json!({ "name": name, "command": program, "args": [SHIM_COMMAND], "env": variables })
 }
 
 #[derive(Serialize)]

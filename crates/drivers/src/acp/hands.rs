@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use gembridge_core::model::{
-    Answer, AskBody, AskOption, Event, Location, OptionKind, Text, ToolCall, ToolCallId, ToolContent, ToolKind,
-    ToolStatus,
+    Answer, AskBody, AskOption, Event, Location, OptionKind, Subject, Text, ToolCall, ToolCallId, ToolContent,
+    ToolKind, ToolStatus,
 };
 use serde::Deserialize;
 use serde_json::json;
@@ -271,6 +271,7 @@ pub(super) fn consent(path: &str, content: &str) -> AskBody {
             option(ALLOW, "Allow", OptionKind::AllowOnce),
             option("reject", "Reject", OptionKind::RejectOnce),
         ],
+        subject: Subject::AgentTool,
     }
 }
 

@@ -9,10 +9,12 @@ use std::time::Duration;
 
 use gembridge_core::model::{AgentFacts, Failure, FailureKind};
 use gembridge_process::{CommandSpec, Environment, Factory, RestartPolicy, SpawnError, Spawner};
+use rustix::io::Errno;
 use serde_json::json;
 
 use super::births::Births;
 use super::connection::Connection;
+use super::own_tools::OwnTools;
 use super::process::{Abilities, AgentProcess};
 use super::router::Router;
 use super::{decode, error, open, wire};
@@ -26,6 +28,7 @@ use crate::workspace::PrivateDir;
 const PROTOCOL: u64 = 1;
 
 /// Everything that decides how one configured agent is started. All of it is the operator's word.
+#[derive(Clone)]
 pub struct AcpSetup {
     pub profile: Profile,
     pub program: PathBuf,
@@ -47,6 +50,8 @@ pub struct AcpSetup {
     pub private: PathBuf,
     pub cache: PathBuf,
     pub spawner: Spawner,
+    /// Our own program, which stands in for our tool server before agents that take none over HTTP.
+    pub shim: Option<PathBuf>,
     pub restart: RestartPolicy,
 }
 
@@ -136,7 +141,11 @@ async fn start_as(
     write_files(&launch).map_err(|error| no_folder(setup, &error))?;
     let child =
         setup.spawner.spawn(command(setup, &launch, private.path())).await.map_err(|error| unstarted(setup, &error))?;
-    let router = Router { agent: setup.profile.name.as_str().into(), quirks: setup.profile.quirks.clone() };
+    let router = Router {
+        agent: setup.profile.name.as_str().into(),
+        quirks: setup.profile.quirks.clone(),
+        own_tools: OwnTools::of(&setup.profile),
+    };
     let connection = Connection::new(child, router);
     match initialize(setup, &connection).await {
         Ok((facts, abilities)) => {
@@ -250,6 +259,7 @@ async fn initialize(setup: &AcpSetup, connection: &Connection) -> Result<(AgentF
     }
     let can = &initialized.agent_capabilities;
     let abilities = Abilities {
+        http_tools: can.mcp_capabilities.http,
         load: can.load_session,
         resume: can.session_capabilities.resume.is_some(),
         close: can.session_capabilities.close.is_some(),
@@ -270,7 +280,14 @@ fn unstarted(setup: &AcpSetup, error: &SpawnError) -> Failure {
     Failure::new(FailureKind::Unavailable { retry_after }, format!("agent `{agent}` did not start: {error}{install}"))
 }
 
-fn no_folder(setup: &AcpSetup, error: &io::Error) -> Failure {
+/// A folder of ours that could not be made.
+pub(super) fn no_folder(setup: &AcpSetup, error: &io::Error) -> Failure {
     let folder = setup.private.display();
-    Failure::new(FailureKind::StoreFailed, format!("cannot prepare the agent's folders in `{folder}`: {error}"))
+    let (kind, way_out) = match Errno::from_io_error(error) {
+        Some(Errno::MFILE | Errno::NFILE) => {
+            (FailureKind::Unavailable { retry_after: Duration::from_secs(1) }, "; try again in a second")
+        }
+        _ => (FailureKind::StoreFailed, ""),
+    };
+    Failure::new(kind, format!("cannot prepare the agent's folders in `{folder}`: {error}{way_out}"))
 }

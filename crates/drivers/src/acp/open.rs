@@ -11,12 +11,13 @@ use serde_json::json;
 use tokio::sync::mpsc;
 
 use super::connection::Connection;
+use super::encode::Reach;
 use super::hands::{Hands, Work};
-use super::launch::{AcpSetup, Home};
+use super::launch::{AcpSetup, Home, no_folder};
 use super::process::{AgentProcess, Lease, Premade};
 use super::repeat::RepeatFilter;
 use super::session::{AcpSession, StandIns};
-use super::table::{Opening, Phase};
+use super::table::{Opening, Phase, Tools};
 use super::{decode, encode, error, wire};
 use crate::profile::{Execution, Quirk};
 use crate::workspace::{Jail, JailLimits, PrivateDir, TerminalLimits, Terminals};
@@ -92,10 +93,7 @@ fn cwd(setup: &AcpSetup, spec: &SessionSpec) -> Result<Cwd, Failure> {
     if let Some(path) = spec.workspace.clone().or_else(|| setup.workspace.clone()) {
         return Ok(Cwd { path, folder: None });
     }
-    let folder = PrivateDir::create(&setup.private, "session").map_err(|error| {
-        let root = setup.private.display();
-        Failure::new(FailureKind::StoreFailed, format!("cannot make a folder for the session in `{root}`: {error}"))
-    })?;
+    let folder = PrivateDir::create(&setup.private, "session").map_err(|error| no_folder(setup, &error))?;
     Ok(Cwd { path: folder.path().to_owned(), folder: Some(folder) })
 }
 
@@ -133,7 +131,11 @@ impl Half {
     }
 }
 
-fn opening(setup: &AcpSetup, cwd: &Path) -> Result<(Opening, mpsc::Receiver<Vec<Signal>>), Failure> {
+fn opening(
+    setup: &AcpSetup,
+    cwd: &Path,
+    spec: &SessionSpec,
+) -> Result<(Opening, mpsc::Receiver<Vec<Signal>>), Failure> {
     let (sink, signals) = mpsc::channel(SIGNALS);
     let work = match setup.execution {
         Execution::Chat => None,
@@ -141,7 +143,8 @@ fn opening(setup: &AcpSetup, cwd: &Path) -> Result<(Opening, mpsc::Receiver<Vec<
     };
     let hands = Arc::new(Hands { work, missing_reads_empty: setup.profile.has(Quirk::NewFilesNeedEmptyRead) });
     let repeat = setup.profile.has(Quirk::RetriesRepeatText).then(RepeatFilter::default);
-    Ok((Opening { sink, hands, repeat }, signals))
+    let tools = if spec.tool_servers.is_empty() { Tools::NotGiven } else { Tools::Given };
+    Ok((Opening { sink, hands, repeat, tools }, signals))
 }
 
 fn work(setup: &AcpSetup, cwd: &Path) -> Result<Work, Failure> {
@@ -175,8 +178,8 @@ async fn new_session(
     cwd: &Path,
     spec: &SessionSpec,
 ) -> Result<Half, Failure> {
-    let (opening, signals) = opening(setup, cwd)?;
-    let mut params = json!({ "cwd": cwd, "mcpServers": encode::tool_servers(&spec.tool_servers) });
+    let (opening, signals) = opening(setup, cwd, spec)?;
+    let mut params = json!({ "cwd": cwd, "mcpServers": tool_servers(setup, process, spec)? });
     add_meta(&mut params, process);
     let _turn = process.turn_to_open().await;
     let answer = process.connection().open("session/new", &params, opening, within(setup)).await?;
@@ -187,6 +190,20 @@ async fn new_session(
     let name = Arc::from(name);
     process.births().note(&name, Timestamp::now());
     Ok(Half { name, answer, signals, folder: None })
+}
+
+/// The tool servers in the way that the agent takes them.
+fn tool_servers(setup: &AcpSetup, process: &AgentProcess, spec: &SessionSpec) -> Result<serde_json::Value, Failure> {
+    let reach = match &setup.shim {
+        _ if process.abilities().http_tools || spec.tool_servers.is_empty() => Reach::Http,
+        Some(program) => Reach::Shim(program),
+        None => {
+            let agent = &setup.profile.name;
+            let text = format!("agent `{agent}` takes no tool servers over HTTP; use another agent for client tools");
+            return Err(Failure::new(FailureKind::Unsupported, text));
+        }
+    };
+    Ok(encode::tool_servers(&spec.tool_servers, &setup.profile.mcp.server_name, &reach))
 }
 
 fn add_meta(params: &mut serde_json::Value, process: &AgentProcess) {
@@ -241,11 +258,11 @@ async fn load(
     cwd: &Path,
 ) -> Result<Half, Failure> {
     let name = Arc::clone(&resume.agent_session);
-    let (opening, signals) = opening(setup, cwd)?;
+    let (opening, signals) = opening(setup, cwd, spec)?;
     let connection = process.connection();
     connection.table().add(&name, opening, Phase::Replaying);
     let claim = Claim { connection, name: Some(Arc::clone(&name)) };
-    let servers = encode::tool_servers(&spec.tool_servers);
+    let servers = tool_servers(setup, process, spec)?;
     let mut params = json!({ "sessionId": name, "cwd": cwd, "mcpServers": servers });
     add_meta(&mut params, process);
     process.births().note(&name, Timestamp::now());

@@ -42,6 +42,8 @@ pub(super) struct Abilities {
     pub load: bool,
     pub resume: bool,
     pub close: bool,
+    /// It takes tool servers over HTTP.
+    pub http_tools: bool,
     /// `authenticate` may be tried: the login comes from the environment and changes nothing of the operator's.
     pub authenticate: bool,
 }

@@ -14,7 +14,8 @@ use tokio::time::Instant;
 
 use super::decode::{self, Message};
 use super::hands::Job;
-use super::table::{CallError, MOST_ASKS, OpenAsk, Pending, Phase, Purpose, Table};
+use super::own_tools::OwnTools;
+use super::table::{CallError, MOST_ASKS, OpenAsk, Pending, Phase, Purpose, Table, Tools};
 use super::{encode, error, wire};
 use crate::profile::Quirk;
 
@@ -22,6 +23,7 @@ use crate::profile::Quirk;
 pub(super) struct Router {
     pub agent: Arc<str>,
     pub quirks: Vec<Quirk>,
+    pub own_tools: OwnTools,
 }
 
 /// What a line leads to beside signals.
@@ -148,8 +150,11 @@ impl Router {
         let asked = match method {
             "session/request_permission" => read::<wire::PermissionRequest<'_>>(params).map(|request| {
                 let mut body = decode::permission(&request);
-                if let AskBody::Permission { tool, .. } = &mut body {
+                if let AskBody::Permission { tool, subject, .. } = &mut body {
                     self.name_tool(tool);
+                    if table.at(at).is_some_and(|slot| slot.tools == Tools::Given) {
+                        *subject = self.own_tools.subject(tool);
+                    }
                 }
                 body
             }),

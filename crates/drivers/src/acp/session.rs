@@ -116,7 +116,7 @@ impl AcpSession {
 
     /// A refused tool that never reports back is closed by us.
     fn close_refused(&self, body: &AskBody, answer: &Answer) {
-        let AskBody::Permission { tool, options } = body else { return };
+        let AskBody::Permission { tool, options, .. } = body else { return };
         let allows = |id: &Arc<str>| {
             options.iter().any(|option| {
                 option.id == *id && matches!(option.kind, OptionKind::AllowOnce | OptionKind::AllowAlways)

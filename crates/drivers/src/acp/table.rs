@@ -55,6 +55,7 @@ pub(super) struct Opening {
     pub sink: Sink,
     pub hands: Arc<Hands>,
     pub repeat: Option<RepeatFilter>,
+    pub tools: Tools,
 }
 
 /// One session on this connection.
@@ -68,6 +69,14 @@ pub(super) struct Slot {
     /// Updates of a replay that were not passed on.
     pub replayed: u64,
     pub repeat: Option<RepeatFilter>,
+    pub tools: Tools,
+}
+
+/// Whether the agent was given a tool server of ours for this session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tools {
+    Given,
+    NotGiven,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -141,6 +150,7 @@ impl Table {
             phase,
             replayed: 0,
             repeat: opening.repeat,
+            tools: opening.tools,
         };
         let at = self.slots.iter().position(Option::is_none).unwrap_or_else(|| {
             self.slots.push(None);

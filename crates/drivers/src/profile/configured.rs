@@ -55,6 +55,13 @@ pub struct LimitsConfig {
 }
 
 impl Profile {
+    /// The same agent with a home of its own, for whoever shall see nothing of the operator's.
+    #[must_use]
+    pub fn with_private_home(mut self) -> Self {
+        self.environment.set.insert("HOME".to_owned(), "{state}".to_owned());
+        self
+    }
+
     /// The profile of `[agents.name]`: a known one with changes, or a new one.
     pub fn custom(name: &str, config: &AgentConfig, known: &[Self]) -> Result<Self, ProfileError> {
         let profile = match known.iter().find(|profile| profile.name == name) {

@@ -41,7 +41,7 @@ async fn s19_the_default_is_to_ask_and_the_answer_is_chosen_by_kind_never_by_pos
     let mut client = stage.session().await;
     let turn = client.prompt("permission rm -rf build").await;
     let ask = client.asked().await;
-    let AskBody::Permission { tool: asked, options } = &ask.body else { panic!("{ask:?}") };
+    let AskBody::Permission { tool: asked, options, .. } = &ask.body else { panic!("{ask:?}") };
     assert_eq!((asked.title.as_deref(), asked.kind), (Some("rm -rf build"), Some(ToolKind::Execute)));
     assert_eq!(options[0].kind, OptionKind::AllowAlways, "the first one is the widest");
     client.answer(ask.id, ask.allow_once().unwrap()).await.unwrap();

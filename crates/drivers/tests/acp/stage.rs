@@ -95,6 +95,7 @@ impl Plan {
             private: folder.path().join("private"),
             cache: folder.path().join("cache"),
             spawner: Spawner::new(GuardProgram::at(env!("CARGO_BIN_EXE_drivers-test-guard"))).unwrap(),
+            shim: Some(PathBuf::from("/our/own/program")),
             restart: RestartPolicy::default(),
         };
         // Nobody has to wait for a default: a test that needs a bound to be reached sets it.

@@ -79,7 +79,7 @@ async fn s13_a_write_that_other_programs_obey_is_asked_about_whoever_may_edit() 
     let mut client = stage.session().await;
     let turn = client.prompt(HOOK).await;
     let ask = client.asked().await;
-    let AskBody::Permission { tool, options } = &ask.body else { panic!("{ask:?}") };
+    let AskBody::Permission { tool, options, .. } = &ask.body else { panic!("{ask:?}") };
     assert!(matches!(&tool.content.as_deref().unwrap()[0], ToolContent::Diff { new, .. } if new.to_str() == "evil"));
     assert!(options.iter().all(|option| matches!(option.kind, OptionKind::AllowOnce | OptionKind::RejectOnce)));
     assert!(!stage.workspace().join(".git").exists(), "nothing is written before the answer");

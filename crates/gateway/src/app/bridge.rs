@@ -174,6 +174,7 @@ pub fn acp_setup(
         private: folders.runs(),
         cache: folders.cache.clone(),
         spawner,
+        shim: std::env::current_exe().ok(),
         restart: RestartPolicy::default(),
         profile: impatient(&agent.profile, context.config.settings.turn.total.0),
         program: agent.program.clone(),

@@ -14,7 +14,7 @@ const MOST_INPUT: usize = 4096;
 /// The question with its numbered answers. The cursor stays behind the prompt.
 pub fn question(ask: &Ask, style: Style) -> String {
     match &ask.body {
-        AskBody::Permission { tool, options } => permission(tool, options, style),
+        AskBody::Permission { tool, options, .. } => permission(tool, options, style),
         AskBody::Form { message } => {
             format!(
                 "{} {}\n  (this question cannot be answered here: Enter declines it) ",

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use gembridge_core::model::{
     Answer, Ask, AskBody, AskId, AskOption, Content, Failure, FailureKind, Opaque, OptionKind, Outcome, PlanEntry,
-    PlanPriority, PlanStatus, Stop, ToolContent, ToolKind, ToolStatus,
+    PlanPriority, PlanStatus, Stop, Subject, ToolContent, ToolKind, ToolStatus,
 };
 
 use super::*;
@@ -179,7 +179,7 @@ fn permission(command: &str) -> Ask {
         option("odd", "Odd", OptionKind::Unknown),
         option("no", "Reject", OptionKind::RejectOnce),
     ];
-    Ask { id: AskId(1), body: AskBody::Permission { tool: Box::new(tool), options } }
+    Ask { id: AskId(1), body: AskBody::Permission { tool: Box::new(tool), options, subject: Subject::AgentTool } }
 }
 
 #[test]

@@ -5,7 +5,7 @@ use gembridge_core::log::LogEntry;
 use gembridge_core::model::{
     Answer, AnsweredBy, Ask, AskBody, AskId, AskOption, ClientId, Content, Dialect, Event, Failure, FailureKind, Frame,
     Location, Opaque, OptionKind, Outcome, PlanEntry, PlanPriority, PlanStatus, Principal, Prompt, Seq, SessionId,
-    Stop, Text, Timestamp, ToolCall, ToolCallId, ToolContent, ToolKind, ToolStatus, TurnId, Usage,
+    Stop, Subject, Text, Timestamp, ToolCall, ToolCallId, ToolContent, ToolKind, ToolStatus, TurnId, Usage,
 };
 use gembridge_core::store::{StoreError, TurnStart};
 
@@ -83,7 +83,7 @@ fn one_of_each() -> Vec<Event> {
     call.input = Some(Opaque(Bytes::from_static("{\"command\":\"echo \\\"日本\\\"\"}".as_bytes())));
     call.output = Some(Opaque(Bytes::from_static(b"\xff\xfe not text \x00")));
     let option = AskOption { id: "y".into(), name: "Yes".into(), kind: OptionKind::AllowOnce };
-    let body = AskBody::Permission { tool: Box::new(call.clone()), options: vec![option] };
+    let body = AskBody::Permission { tool: Box::new(call.clone()), options: vec![option], subject: Subject::ClientTool };
     let image = Content::Image { mime: "image/png".into(), data: "AAAA".into(), uri: Some("file:///i".into()) };
     let failure = Failure::new(FailureKind::Refused { code: -32603 }, "it broke").with_stderr("tail".to_owned());
     vec![

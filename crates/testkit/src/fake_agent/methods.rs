@@ -81,7 +81,7 @@ fn initialize(agent: &Agent) -> Answer {
     let mut capabilities = json!({
         "loadSession": options.offers("load"),
         "promptCapabilities": {"image": true, "audio": true, "embeddedContext": true},
-        "mcpCapabilities": {"http": true, "sse": false},
+        "mcpCapabilities": {"http": options.offers("http"), "sse": false},
         "sessionCapabilities": {},
     });
     for name in ["list", "resume", "close", "delete"] {

@@ -1,7 +1,7 @@
 //! Tool calls, and the permissions they ask for.
 
 use gembridge_core::model::{
-    AskBody, AskOption, Content, Location, OptionKind, ToolCall, ToolCallId, ToolContent, ToolKind, ToolStatus,
+    AskBody, AskOption, Content, Location, OptionKind, Subject, ToolCall, ToolCallId, ToolContent, ToolKind, ToolStatus,
 };
 
 use super::update::{opaque, tool_content};
@@ -34,7 +34,11 @@ pub(in crate::acp) fn permission(request: &wire::PermissionRequest<'_>) -> AskBo
         name: option.name.as_str().into(),
         kind: option_kind(&option.kind),
     });
-    AskBody::Permission { tool: Box::new(tool_call(&request.tool_call)), options: options.collect() }
+    AskBody::Permission {
+        tool: Box::new(tool_call(&request.tool_call)),
+        options: options.collect(),
+        subject: Subject::AgentTool,
+    }
 }
 
 fn first_text(content: &[ToolContent]) -> Option<String> {

@@ -1,0 +1,125 @@
+//! Which permissions are about tools of the server that we gave to the agent, told by data of its profile.
+//!
+//! A title alone proves little, since models write some of them: the kind must be one that the agent gives to tools which
+//! are not its own, the whole title must be what it calls a tool of our server, and a name, where it tells one, as well.
+
+use gembridge_core::model::{Subject, ToolCall, ToolKind};
+
+use crate::profile::Profile;
+
+/// Where the tool's own name stands in [`crate::profile::Mcp::permission_title`].
+const TOOL: &str = "{tool}";
+/// The longest name that any agent takes.
+const LONGEST: usize = 128;
+
+pub(super) struct OwnTools {
+    prefix: String,
+    /// What stands before and after the tool's name in a title. `None`: this agent cannot tell our tools from others.
+    title: Option<(String, String)>,
+}
+
+impl OwnTools {
+    pub(super) fn of(profile: &Profile) -> Self {
+        let prefix = profile.mcp_tool_prefix();
+        let title = match &profile.mcp.permission_title {
+            Some(title) => title.replace("{mcp_server}", &profile.mcp.server_name).split_once(TOOL).map(owned),
+            None if prefix.is_empty() => None,
+            None => Some((prefix.clone(), String::new())),
+        };
+        Self { prefix, title }
+    }
+
+    /// Whose tool this is, in a session that has our server.
+    pub(super) fn subject(&self, tool: &ToolCall) -> Subject {
+        let by_kind = matches!(tool.kind, None | Some(ToolKind::Other));
+        let by_title = tool.title.as_deref().is_some_and(|title| self.is_titled(title));
+        let by_name = tool.name.as_deref().is_none_or(|name| self.is_named(name));
+        if by_kind && by_title && by_name { Subject::ClientTool } else { Subject::AgentTool }
+    }
+
+    fn is_titled(&self, title: &str) -> bool {
+        let Some((before, after)) = &self.title else { return false };
+        title.strip_prefix(before.as_str()).and_then(|rest| rest.strip_suffix(after.as_str())).is_some_and(is_name)
+    }
+
+    fn is_named(&self, name: &str) -> bool {
+        name.strip_prefix(self.prefix.as_str()).is_some_and(is_name)
+    }
+}
+
+fn owned((before, after): (&str, &str)) -> (String, String) {
+    (before.to_owned(), after.to_owned())
+}
+
+/// One word, as tools have it for a name: nothing that could be a command or a sentence.
+fn is_name(text: &str) -> bool {
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | ':');
+    !text.is_empty() && text.len() <= LONGEST && text.chars().all(fits)
+}
+
+#[cfg(test)]
+mod tests {
+    use gembridge_core::model::ToolCallId;
+
+    use super::*;
+
+    fn of(agent: &str) -> OwnTools {
+        let known = Profile::builtin().unwrap();
+        OwnTools::of(known.iter().find(|profile| profile.name == agent).unwrap())
+    }
+
+    fn tool(name: Option<&str>, title: &str, kind: Option<ToolKind>) -> ToolCall {
+        let mut call = ToolCall::update(ToolCallId::new("c1"));
+        (call.name, call.title, call.kind) = (name.map(Into::into), Some(title.into()), kind);
+        call
+    }
+
+    #[test]
+    fn a_tool_of_our_server_is_known_in_the_spelling_of_each_agent() {
+        for (agent, name, title) in [
+            ("gemini", Some("mcp_host-tools_get_weather"), "get_weather (host-tools MCP Server)"),
+            ("claude", None, "mcp__host-tools__get_weather"),
+            ("claude", Some("mcp__host-tools__get_weather"), "mcp__host-tools__get_weather"),
+            ("opencode", None, "host-tools_get_weather"),
+            ("goose", None, "host-tools__get_weather"),
+        ] {
+            assert_eq!(of(agent).subject(&tool(name, title, Some(ToolKind::Other))), Subject::ClientTool, "{agent}");
+            assert_eq!(of(agent).subject(&tool(name, title, None)), Subject::ClientTool, "{agent} without a kind");
+        }
+    }
+
+    #[test]
+    fn what_merely_looks_like_a_tool_of_our_server_is_not_one() {
+        let ours = "get_weather (host-tools MCP Server)";
+        let name = Some("mcp_host-tools_get_weather");
+        let other = Some(ToolKind::Other);
+        for (why, call) in [
+            ("a command may be called anything", tool(Some("run_shell_command"), ours, Some(ToolKind::Execute))),
+            ("the kind alone gives it away", tool(name, ours, Some(ToolKind::Execute))),
+            ("so does an edit", tool(name, ours, Some(ToolKind::Edit))),
+            ("the name alone gives it away", tool(Some("run_shell_command"), ours, other)),
+            ("a tool of the agent's own", tool(Some("save_memory"), "save_memory", other)),
+            (
+                "a server whose name begins like ours",
+                tool(Some("mcp_host-tools-evil_x"), "x (host-tools-evil MCP Server)", other),
+            ),
+            ("another server", tool(Some("mcp_evil_x"), "x (evil MCP Server)", other)),
+            ("a tool named like ours", tool(Some("mcp_evil_x"), "mcp_host-tools_x (evil MCP Server)", other)),
+            ("a command before it", tool(None, "rm -rf / ; get_weather (host-tools MCP Server)", other)),
+            ("a line before it", tool(None, "rm\nget_weather (host-tools MCP Server)", other)),
+            ("more behind it", tool(None, "get_weather (host-tools MCP Server) && rm", other)),
+            ("no tool", tool(None, " (host-tools MCP Server)", other)),
+            ("another case", tool(None, "get_weather (Host-Tools MCP Server)", other)),
+            ("letters that look alike", tool(None, "get_weather (hοst-tools MCP Server)", other)),
+            ("a name without end", tool(None, &format!("{} (host-tools MCP Server)", "x".repeat(129)), other)),
+        ] {
+            assert_eq!(of("gemini").subject(&call), Subject::AgentTool, "{why}");
+        }
+        let mut nameless = tool(None, "", other);
+        nameless.title = None;
+        assert_eq!(of("gemini").subject(&nameless), Subject::AgentTool);
+        let elsewhere = tool(None, "mcp__host-tools__x; rm", other);
+        assert_eq!(of("claude").subject(&elsewhere), Subject::AgentTool);
+        assert_eq!(of("demo").subject(&tool(None, "get_weather", other)), Subject::AgentTool, "nothing tells it apart");
+    }
+}
