@@ -18,6 +18,7 @@ mod index;
 mod live;
 mod record;
 mod recover;
+mod retention;
 mod segment;
 mod syncer;
 mod writer;
@@ -42,6 +43,8 @@ use self::segment::Place;
 use self::syncer::Syncer;
 use self::writer::DiskWriter;
 
+pub use self::retention::Retention;
+
 /// Sizes that a test makes small.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DiskOptions {
@@ -57,7 +60,8 @@ impl Default for DiskOptions {
     }
 }
 
-/// Sessions in a folder. Open it once for each process; writers keep it open.
+/// Sessions in a folder. Open it once for each process; clones and writers keep it open.
+#[derive(Clone)]
 pub struct DiskStore {
     disk: Arc<Disk>,
 }

@@ -6,5 +6,5 @@ mod continuity;
 mod disk;
 mod memory;
 
-pub use disk::{DiskOptions, DiskStore};
+pub use disk::{DiskOptions, DiskStore, Retention};
 pub use memory::MemoryStore;

@@ -4,6 +4,7 @@ mod suite {
     pub mod contract;
     pub mod disk;
     pub mod properties;
+    pub mod retention;
     pub mod samples;
     pub mod torture;
 }

@@ -181,6 +181,7 @@ impl From<&Failure> for RunError {
             FailureKind::Crashed => "crashed",
             FailureKind::Protocol => "protocol",
             FailureKind::NeedsLogin => "needs_login",
+            FailureKind::Forbidden => "forbidden",
             FailureKind::TimedOut => "timed_out",
             FailureKind::LimitReached => "limit_reached",
             FailureKind::StoreFailed => "store_failed",

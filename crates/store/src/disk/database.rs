@@ -12,7 +12,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::files::failure;
 
-pub(super) use records::{delete, exists, insert, list, record, update};
+pub(super) use records::{Oldest, delete, exists, insert, list, oldest, record, update};
 
 /// How many requests may wait, and how many become one commit. Beyond it callers wait for a place.
 const QUEUE: usize = 256;

@@ -6,6 +6,7 @@ use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
 use gembridge_core::store::StoreError;
+use rustix::io::Errno;
 
 /// Called by the log's writer and by the syncer; each call stands for one system call.
 pub(super) trait Files: Send + Sync {
@@ -87,6 +88,9 @@ pub(super) fn read_up_to(file: &File, offset: u64, len: usize) -> io::Result<Vec
 
 /// What a failed system call means to whoever asked for it.
 pub(super) fn failure(error: &io::Error) -> StoreError {
+    if matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE)) {
+        return StoreError::NoDescriptor;
+    }
     match error.kind() {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => StoreError::Full,
         _ => StoreError::Io(error.to_string()),

@@ -83,7 +83,8 @@ fn one_of_each() -> Vec<Event> {
     call.input = Some(Opaque(Bytes::from_static("{\"command\":\"echo \\\"日本\\\"\"}".as_bytes())));
     call.output = Some(Opaque(Bytes::from_static(b"\xff\xfe not text \x00")));
     let option = AskOption { id: "y".into(), name: "Yes".into(), kind: OptionKind::AllowOnce };
-    let body = AskBody::Permission { tool: Box::new(call.clone()), options: vec![option], subject: Subject::ClientTool };
+    let body =
+        AskBody::Permission { tool: Box::new(call.clone()), options: vec![option], subject: Subject::ClientTool };
     let image = Content::Image { mime: "image/png".into(), data: "AAAA".into(), uri: Some("file:///i".into()) };
     let failure = Failure::new(FailureKind::Refused { code: -32603 }, "it broke").with_stderr("tail".to_owned());
     vec![

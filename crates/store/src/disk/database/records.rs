@@ -76,6 +76,34 @@ pub(in super::super) fn list(
     rows.map_err(|error| refusal(&error))
 }
 
+/// A place in the order of use, longest ago first.
+#[derive(Clone)]
+pub(in super::super) struct Oldest {
+    updated: i64,
+    id: String,
+}
+
+impl Oldest {
+    pub(in super::super) const START: Self = Self { updated: i64::MIN, id: String::new() };
+
+    pub(in super::super) fn after(record: &SessionRecord) -> Self {
+        Self { updated: to_integer(record.updated), id: record.id.to_string() }
+    }
+}
+
+/// The records behind a place, longest ago first.
+pub(in super::super) fn oldest(
+    connection: &Connection,
+    after: &Oldest,
+    limit: usize,
+) -> Result<Vec<SessionRecord>, StoreError> {
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    connection
+        .prepare_cached("SELECT * FROM sessions WHERE (updated, id) > (?1, ?2) ORDER BY updated, id LIMIT ?3")
+        .and_then(|mut statement| statement.query_map(params![after.updated, after.id, limit], from_row)?.collect())
+        .map_err(|error| refusal(&error))
+}
+
 fn write(connection: &Connection, sql: &str, record: &SessionRecord) -> rusqlite::Result<usize> {
     connection.prepare_cached(sql)?.execute(params![
         record.id.to_string(),

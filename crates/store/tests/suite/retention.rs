@@ -1,0 +1,63 @@
+//! Which sessions leave the disk, and which do not.
+
+use std::path::Path;
+
+use gembridge_core::model::{SessionId, Timestamp};
+use gembridge_core::store::{Store as _, StoreError};
+use gembridge_store::{DiskStore, Retention};
+use tempfile::TempDir;
+
+use super::samples::{record, turn};
+
+/// A session that was used last at `updated`, with a log of some size.
+async fn session(store: &DiskStore, updated: u64) -> SessionId {
+    let record = record("me", updated);
+    let mut writer = store.create(record.clone()).await.unwrap();
+    writer.append(&turn(1)).unwrap();
+    record.id
+}
+
+fn folder_of(root: &Path, id: SessionId) -> std::path::PathBuf {
+    root.join("sessions").join(id.to_string())
+}
+
+#[tokio::test]
+async fn sessions_that_were_not_used_since_leave_with_their_rows_and_files() {
+    let root = TempDir::new().unwrap();
+    let store = DiskStore::open(root.path()).unwrap();
+    let (old, new) = (session(&store, 10).await, session(&store, 20).await);
+    let open = record("me", 5);
+    let writer = store.create(open.clone()).await.unwrap();
+    let keep = Retention { since: Some(Timestamp(20)), bytes: None };
+    let retired = store.retire(keep).await.unwrap();
+    assert_eq!(retired.iter().map(|record| record.id).collect::<Vec<_>>(), [old]);
+    assert_eq!(store.record(old).await, Err(StoreError::Unknown(old)));
+    assert!(!folder_of(root.path(), old).exists());
+    assert!(store.record(new).await.is_ok() && store.record(open.id).await.is_ok(), "an open one is never touched");
+    drop(writer);
+    let retired = store.retire(keep).await.unwrap();
+    assert_eq!(retired.iter().map(|record| record.id).collect::<Vec<_>>(), [open.id], "once closed it goes as well");
+    assert!(store.reopen(new, 10).await.is_ok());
+}
+
+#[tokio::test]
+async fn sessions_that_are_too_large_together_leave_oldest_first_until_the_rest_fits() {
+    let root = TempDir::new().unwrap();
+    let store = DiskStore::open(root.path()).unwrap();
+    let mut ids = Vec::new();
+    for age in 0..200 {
+        ids.push(session(&store, 1_000 + age).await);
+    }
+    assert_eq!(store.retire(Retention::default()).await.unwrap().len(), 0, "nothing asked for, nothing gone");
+    let everything = Retention { since: None, bytes: Some(u64::MAX) };
+    assert_eq!(store.retire(everything).await.unwrap().len(), 0);
+    let retired = store.retire(Retention { since: None, bytes: Some(64 << 10) }).await.unwrap();
+    let gone: Vec<_> = retired.iter().map(|record| record.id).collect();
+    assert!(!gone.is_empty() && gone.len() < ids.len(), "{}", gone.len());
+    assert_eq!(gone, ids[..gone.len()], "the oldest, in order");
+    for id in &ids[gone.len()..] {
+        assert!(folder_of(root.path(), *id).exists());
+    }
+    assert_eq!(store.list(None, 1_000).await.unwrap().len(), ids.len() - gone.len());
+    assert_eq!(std::fs::read_dir(root.path().join("deleted")).map_or(0, Iterator::count), 0);
+}
