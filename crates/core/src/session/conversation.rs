@@ -12,8 +12,8 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub use fingerprint::{Fingerprint, Growing, Mark};
-pub use fold::{Folded, fold, spoken};
-pub use said::{Media, MediaKind, Part, Role, Said, Words};
+pub use fold::{Folded, fold, named, spoken};
+pub use said::{CallName, Media, MediaKind, Part, Role, Said, Words};
 
 use self::fingerprint::Key;
 use crate::model::{AgentName, Principal, SessionId, TurnId};

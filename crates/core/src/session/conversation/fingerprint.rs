@@ -44,6 +44,8 @@ pub struct Fingerprint {
 const MESSAGE: u8 = 0xFF;
 const MEDIA: u8 = 0xFE;
 const NEXT_FIELD: u8 = 0xFD;
+const CALL: u8 = 0xFC;
+const RESULT: u8 = 0xFB;
 
 impl Fingerprint {
     pub(super) fn new(key: &Key) -> Self {
@@ -67,14 +69,30 @@ impl Fingerprint {
                         Part::Text(text) => edge.pass(text, &mut self.hasher),
                         Part::Media(media) => {
                             self.hasher.write(&[MEDIA]);
-                            for field in [media.mime, media.data] {
-                                self.hasher.write(field.as_bytes());
-                                self.hasher.write(&[NEXT_FIELD]);
-                            }
+                            self.fields(&[media.mime, media.data]);
+                        }
+                        Part::Call { call, arguments } => self.call(call.tool, arguments),
+                        Part::ResultOf(call) => {
+                            self.hasher.write(&[RESULT]);
+                            self.hasher.write(&call.place.unwrap_or(0).to_le_bytes());
+                            self.fields(&[call.tool]);
                         }
                     }
                 }
             }
+        }
+    }
+
+    /// Ids are left out: a call is what was called, and clients may count them anew.
+    fn call(&mut self, tool: &str, arguments: &str) {
+        self.hasher.write(&[CALL]);
+        self.fields(&[tool, arguments]);
+    }
+
+    fn fields(&mut self, fields: &[&str]) {
+        for field in fields {
+            self.hasher.write(field.as_bytes());
+            self.hasher.write(&[NEXT_FIELD]);
         }
     }
 
@@ -111,6 +129,11 @@ pub struct Growing {
 impl Growing {
     pub fn text(&mut self, text: &str) {
         self.edge.pass(text, &mut self.whole.hasher);
+    }
+
+    /// The message goes on with a call of a tool. No text follows.
+    pub fn call(&mut self, tool: &str, arguments: &str) {
+        self.whole.call(tool, arguments);
     }
 
     /// The message is whole.

@@ -62,11 +62,32 @@ pub fn spoken(news: &[Said<'_>]) -> Prompt {
                 Words::Parts(parts) => blocks.content.extend(parts.iter().map(|part| match part {
                     Part::Text(text) => Content::text(*text),
                     Part::Media(media) => media.to_content(),
+                    Part::Call { .. } | Part::ResultOf(_) => Content::text(in_words(part)),
                 })),
             }
         }
     }
     blocks.into_prompt()
+}
+
+/// The same with every speaker's name: what stands beside something else in one message.
+pub fn named(news: &[Said<'_>]) -> Vec<Content> {
+    let mut blocks = Blocks::default();
+    for said in news {
+        blocks.speaker(said.role);
+        blocks.add(said);
+    }
+    blocks.into_prompt().content
+}
+
+/// A part as the agent reads it, where it is no media.
+fn in_words(part: &Part<'_>) -> String {
+    match part {
+        Part::Text(text) => (*text).to_owned(),
+        Part::Media(_) => String::new(),
+        Part::Call { call, arguments } => format!("called the tool {call} with {arguments}"),
+        Part::ResultOf(call) => format!("{call} gave back:"),
+    }
 }
 
 /// About what the name of a speaker and the lines around it take.
@@ -96,17 +117,20 @@ impl Blocks {
         let mut follows_text = false;
         for part in said.parts() {
             match part {
-                Part::Text(text) => {
-                    if follows_text {
-                        self.text.push('\n');
-                    }
-                    self.text.push_str(text);
-                    follows_text = true;
-                }
                 Part::Media(media) => {
                     self.flush();
                     self.content.push(media.to_content());
                     follows_text = false;
+                }
+                part => {
+                    if follows_text {
+                        self.text.push('\n');
+                    }
+                    match part {
+                        Part::Text(text) => self.text.push_str(text),
+                        other => self.text.push_str(&in_words(&other)),
+                    }
+                    follows_text = true;
                 }
             }
         }

@@ -1,5 +1,6 @@
 //! What was said, as a front end reads it: borrowed, so that a long history costs no copies.
 
+use std::fmt;
 use std::sync::Arc;
 
 use crate::model::{Content, Text};
@@ -30,6 +31,30 @@ pub enum Words<'a> {
 pub enum Part<'a> {
     Text(&'a str),
     Media(Media<'a>),
+    /// The speaker called a tool of the client.
+    Call {
+        call: CallName<'a>,
+        arguments: &'a str,
+    },
+    /// What follows came of this call.
+    ResultOf(CallName<'a>),
+}
+
+/// A call as the agent reads of it: by the tool's name, and by its place where several were made at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CallName<'a> {
+    pub tool: &'a str,
+    /// From 1, among the calls of its message. `None`: it was the only one.
+    pub place: Option<usize>,
+}
+
+impl fmt::Display for CallName<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.place {
+            Some(place) => write!(f, "{} (call {place})", self.tool),
+            None => f.write_str(self.tool),
+        }
+    }
 }
 
 /// Something that is not text. `data` is base64.
@@ -76,6 +101,8 @@ impl Part<'_> {
         match self {
             Self::Text(text) => text.len(),
             Self::Media(media) => media.data.len(),
+            Self::Call { call, arguments } => call.tool.len() + arguments.len(),
+            Self::ResultOf(call) => call.tool.len(),
         }
     }
 }
