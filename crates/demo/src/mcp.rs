@@ -3,13 +3,13 @@
 mod http;
 mod sse;
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, Notify};
 
 use crate::connection::Connection;
 use crate::wire::McpServer;
@@ -18,12 +18,15 @@ use http::{Endpoint, Failure};
 const PROTOCOL: &str = "2025-06-18";
 /// For everything but `tools/call`, which may take as long as a person takes.
 const HANDSHAKE: Duration = Duration::from_secs(20);
+const LIST_CHANGED: &str = "notifications/tools/list_changed";
 
 pub(crate) struct Server {
     pub name: String,
     /// Where it is, or why it cannot be reached by the demo.
     endpoint: Result<Endpoint, String>,
     link: Mutex<Option<Link>>,
+    /// The tools as they were listed last.
+    listed: RefCell<Option<Rc<[Tool]>>>,
     last_id: Cell<u64>,
 }
 
@@ -52,10 +55,20 @@ impl Server {
                 Err(format!("the demo agent speaks MCP over `http` only, not `{}`", transport.unwrap_or("stdio")))
             }
         };
-        Self { name: named.name, endpoint, link: Mutex::new(None), last_id: Cell::new(0) }
+        Self { name: named.name, endpoint, link: Mutex::new(None), listed: RefCell::default(), last_id: Cell::new(0) }
     }
 
-    pub(crate) async fn tools(&self) -> Result<Vec<Tool>, String> {
+    /// The tools as they were listed last; asked for if they never were.
+    pub(crate) async fn known_tools(&self) -> Result<Rc<[Tool]>, String> {
+        let known = self.listed.borrow().clone();
+        match known {
+            Some(tools) => Ok(tools),
+            None => self.tools().await,
+        }
+    }
+
+    /// Asks the server for its tools, page by page.
+    pub(crate) async fn tools(&self) -> Result<Rc<[Tool]>, String> {
         let mut tools = Vec::new();
         let mut params = json!({});
         loop {
@@ -66,9 +79,48 @@ impl Server {
             tools.extend(listed);
             match page["nextCursor"].as_str() {
                 Some(cursor) if !empty => params = json!({"cursor": cursor}),
-                _ => return Ok(tools),
+                _ => break,
             }
         }
+        let tools: Rc<[Tool]> = tools.into();
+        *self.listed.borrow_mut() = Some(Rc::clone(&tools));
+        Ok(tools)
+    }
+
+    /// Lists the tools, and again whenever the server says that they changed, until it hangs up.
+    async fn attend(&self) {
+        let (opened, changed) = (Notify::new(), Notify::new());
+        let over = Cell::new(false);
+        let listening = async {
+            let heard = |message: &Value| {
+                if message["method"] == LIST_CHANGED {
+                    changed.notify_one();
+                }
+            };
+            // A server that speaks only when it is asked refuses the stream: then one listing is all there is.
+            drop(self.listen(|| opened.notify_one(), heard).await);
+            over.set(true);
+            opened.notify_one();
+            changed.notify_one();
+        };
+        let listing = async {
+            // Listed once it can be heard: what changes in between would be missed otherwise.
+            drop(tokio::time::timeout(HANDSHAKE, opened.notified()).await);
+            loop {
+                drop(self.tools().await);
+                if over.get() {
+                    return;
+                }
+                changed.notified().await;
+            }
+        };
+        tokio::join!(listening, listing);
+    }
+
+    async fn listen(&self, opened: impl FnOnce(), heard: impl FnMut(&Value)) -> Result<(), String> {
+        let link = self.link().await?;
+        let listened = self.endpoint()?.listen(link.session.as_deref(), opened, heard).await;
+        listened.map_err(|failure| failure.to_string())
     }
 
     /// Makes a request; a server that has forgotten our session is greeted once more.
@@ -133,12 +185,13 @@ impl Server {
     }
 }
 
-/// Greets the servers and lists their tools in the background, as real agents do when a session opens.
+/// Greets the servers and lists their tools in the background, as real agents do when a session opens and when a server
+/// says that its tools changed.
 /// What fails here is tried again, and told, when a prompt asks for it.
 pub(crate) fn connect_ahead(connection: &Connection, servers: &[Rc<Server>]) {
     for server in servers.iter().filter(|server| server.endpoint.is_ok()) {
         let server = Rc::clone(server);
-        connection.spawn(async move { drop(server.tools().await) });
+        connection.spawn(async move { server.attend().await });
     }
 }
 

@@ -12,8 +12,14 @@ pub(crate) enum Step {
     Think(String),
     Story(u64),
     Long(u64),
-    Slow { words: u64, every: Duration },
-    Chunks { count: u64, size: usize },
+    Slow {
+        words: u64,
+        every: Duration,
+    },
+    Chunks {
+        count: u64,
+        size: usize,
+    },
     Tool,
     Edit,
     Plan,
@@ -24,18 +30,34 @@ pub(crate) enum Step {
     Unicode,
     Json(Option<String>),
     Stop(StopReason),
-    Error { code: i64, message: String },
+    Error {
+        code: i64,
+        message: String,
+    },
     Crash(u8),
     Wait,
     Usage,
-    Read { path: String, line: Option<u64>, limit: Option<u64> },
-    Write { path: String, text: String },
+    Read {
+        path: String,
+        line: Option<u64>,
+        limit: Option<u64>,
+    },
+    Write {
+        path: String,
+        text: String,
+    },
     Terminal(String),
     Elicit,
     Tools,
     Call(Call),
     AnswerWith(Call),
     Parallel(Vec<Call>),
+    Rounds {
+        rounds: u64,
+        call: Call,
+    },
+    /// What a later prompt of the session is taken for, whatever it says.
+    Next(String),
     History,
     Count,
 }
@@ -63,19 +85,23 @@ const LARGEST_CHUNK: usize = 16 * 1024 * 1024;
 /// The steps of a prompt; none for a plain prompt.
 pub(crate) fn read(text: &str) -> Vec<Step> {
     let Some(block) = last_user_block(text) else { return steps(text) };
-    // A folded prompt holds earlier turns and instructions around the question: only the last word counts.
+    // A folded prompt holds earlier turns and instructions around the question: only the last word counts, and what it says of
+    // later prompts.
     let mut found = steps(&block);
-    found.pop().into_iter().collect()
+    let first = found.iter().rposition(|step| !matches!(step, Step::Next(_))).unwrap_or(0);
+    found.drain(..first);
+    found
 }
 
 fn steps(text: &str) -> Vec<Step> {
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     if lines.clone().next().is_some_and(|first| without_slash(first) == "parallel") {
         let calls = lines.skip(1).filter_map(step).filter_map(|step| match step {
-            Step::Call(call) | Step::AnswerWith(call) => Some(call),
+            Step::Call(call) | Step::AnswerWith(call) => Some(vec![call]),
+            Step::Parallel(calls) => Some(calls),
             _ => None,
         });
-        return vec![Step::Parallel(calls.collect())];
+        return vec![Step::Parallel(calls.flatten().collect())];
     }
     lines.by_ref().filter_map(step).collect()
 }
@@ -163,8 +189,14 @@ fn with_operands(word: &str, rest: &str) -> Option<Step> {
             looks_like_a_path(path).then(|| Step::Write { path: path.to_owned(), text: text.trim().to_owned() })
         }
         "terminal" => (!rest.is_empty()).then(|| Step::Terminal(rest.to_owned())),
-        "call" => call(rest).map(Step::Call),
-        "answer-with" => call(rest).map(Step::AnswerWith),
+        "call" => calls(rest),
+        "answer-with" => call(rest).map(|(call, _)| Step::AnswerWith(call)),
+        "rounds" => {
+            let (rounds, rest) = rest.split_once(char::is_whitespace)?;
+            let (rounds, (call, _)) = (rounds.parse().ok()?, call(rest.trim())?);
+            Some(Step::Rounds { rounds, call })
+        }
+        "next" => step(rest).map(|_| Step::Next(rest.to_owned())),
         _ => None,
     }
 }
@@ -213,14 +245,38 @@ fn looks_like_a_path(word: &str) -> bool {
     word.contains(['/', '.'])
 }
 
-fn call(rest: &str) -> Option<Call> {
+/// One call, or several that are joined by `and`.
+fn calls(rest: &str) -> Option<Step> {
+    let (first, mut rest) = call(rest)?;
+    let mut calls = vec![first];
+    while let Some(further) = rest.strip_prefix("and ") {
+        let (next, left) = call(further.trim())?;
+        calls.push(next);
+        rest = left;
+    }
+    if !rest.is_empty() {
+        return None;
+    }
+    match <[Call; 1]>::try_from(calls) {
+        Ok([call]) => Some(Step::Call(call)),
+        Err(calls) => Some(Step::Parallel(calls)),
+    }
+}
+
+/// A tool with its arguments, and what follows them.
+fn call(rest: &str) -> Option<(Call, &str)> {
     let (tool, arguments) = rest.split_once(char::is_whitespace).unwrap_or((rest, "{}"));
     let arguments = arguments.trim();
     if tool.is_empty() || !arguments.starts_with('{') {
         return None;
     }
-    let arguments = serde_json::from_str(arguments).map_err(|error| error.to_string());
-    Some(Call { tool: tool.to_owned(), arguments })
+    let mut values = serde_json::Deserializer::from_str(arguments).into_iter::<Value>();
+    let (read, left) = match values.next() {
+        Some(Ok(value)) => (Ok(value), arguments[values.byte_offset()..].trim()),
+        Some(Err(error)) => (Err(error.to_string()), ""),
+        None => return None,
+    };
+    Some((Call { tool: tool.to_owned(), arguments: read }, left))
 }
 
 /// Splits a command line at blanks; single and double quotes keep blanks together.
@@ -294,6 +350,16 @@ mod tests {
             "parallel\ncall a\nand also\ncall b {\"x\":2}",
             &[Step::Parallel(vec![call("a", json!({})), call("b", json!({"x": 2}))])],
         );
+        check(
+            "call a {\"x\": {\"and\": 1}} and b {} and c {\"y\":3}",
+            &[Step::Parallel(vec![
+                call("a", json!({"x": {"and": 1}})),
+                call("b", json!({})),
+                call("c", json!({"y": 3})),
+            ])],
+        );
+        check("rounds 25 a {\"x\":2}", &[Step::Rounds { rounds: 25, call: call("a", json!({"x": 2})) }]);
+        check("call a {} or else", &[]);
         let [Step::Call(broken)] = &read("call a {\"x\"")[..] else { panic!("not a call") };
         assert!(broken.arguments.is_err());
     }
@@ -304,6 +370,8 @@ mod tests {
         check("[System] tool\n[User] help", &[Step::Help]);
         check("[System] tool\n[User] hello", &[]);
         check("[User]\ncount\n[Assistant]\ntool", &[Step::Count]);
+        check("[User]\ntool\ncount\nnext json {}", &[Step::Count, Step::Next("json {}".into())]);
+        check("[User]\nnext week", &[]);
         assert!(matches!(&read("[User]\nparallel\ncall a\ncall b")[..], [Step::Parallel(calls)] if calls.len() == 2));
     }
 

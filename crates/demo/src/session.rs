@@ -1,7 +1,7 @@
 //! The conversations of this process. They live in memory: a closed one can be loaded again until the process ends.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
 use serde_json::{Value, json};
@@ -28,6 +28,8 @@ const MOST_SESSIONS: usize = 10_000;
 const MOST_TURNS: usize = 1_000;
 /// How many standing permission answers a session remembers.
 const MOST_STANDING: usize = 100;
+/// How many prompts ahead a session can be told what to do.
+const MOST_PLANNED: usize = 16;
 
 pub(crate) struct Sessions {
     /// The process id makes ids unique among the processes of one machine.
@@ -53,6 +55,8 @@ struct State {
     tool_calls: u64,
     counted: Counted,
     standing: BTreeMap<String, Verdict>,
+    /// What the prompts that come are taken for.
+    planned: VecDeque<String>,
 }
 
 enum Presence {
@@ -192,6 +196,7 @@ impl Session {
             tool_calls: 0,
             counted: Counted::default(),
             standing: BTreeMap::new(),
+            planned: VecDeque::new(),
         };
         Self { id, number, state: RefCell::new(state) }
     }
@@ -316,6 +321,18 @@ impl Session {
         let mut state = self.state.borrow_mut();
         if state.standing.len() < MOST_STANDING {
             state.standing.insert(command.to_owned(), verdict);
+        }
+    }
+
+    /// What this prompt is taken for, if an earlier one said so.
+    pub(crate) fn planned(&self) -> Option<String> {
+        self.state.borrow_mut().planned.pop_front()
+    }
+
+    pub(crate) fn plan(&self, line: String) {
+        let mut state = self.state.borrow_mut();
+        if state.planned.len() < MOST_PLANNED {
+            state.planned.push_back(line);
         }
     }
 

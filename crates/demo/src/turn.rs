@@ -84,7 +84,10 @@ impl Turn {
     }
 
     async fn play(self: &Rc<Self>) -> End {
-        let steps = script::read(&self.prompt.text);
+        let steps = match self.session.planned() {
+            Some(planned) => script::read(&planned),
+            None => script::read(&self.prompt.text),
+        };
         if steps.is_empty() {
             self.plain().await;
         }
@@ -129,6 +132,8 @@ impl Turn {
             Step::Call(call) => self.call_and_tell(&call).await,
             Step::AnswerWith(call) => self.call_and_be_done(&call).await,
             Step::Parallel(calls) => self.call_all(calls).await,
+            Step::Rounds { rounds, call } => self.call_in_rounds(rounds, &call).await,
+            Step::Next(line) => self.session.plan(line),
             Step::History => self.tell_history().await,
             Step::Count => self.count().await,
         }

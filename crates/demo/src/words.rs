@@ -42,8 +42,11 @@ pub(crate) const WORDS: &[Word] = &[
     word("elicit", "", "asks the user to fill in a form"),
     word("tools", "", "the tools of the session's MCP servers"),
     word("call", "<tool> [json]", "one MCP tool call; the answer holds its result"),
-    word("answer-with", "<tool> [json]", "the same; the answer is only `done`"),
+    word("call", "<a> <json> and <b> <json>", "several at once"),
+    word("answer-with", "<tool> [json]", "one call; the answer is only `done`"),
     word("parallel", "", "as the first line: all following `call` lines at once"),
+    word("rounds", "N <tool> [json]", "N calls one after the other, `round` added to the arguments"),
+    word("next", "<words>", "what the next prompt of the session is taken for, whatever it says"),
     word("history", "", "your earlier prompts in this session"),
     word("count", "", "how many turns this session has had"),
 ];

@@ -38,6 +38,7 @@ pub enum Subject {
 }
 
 impl Subject {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
     fn is_of_the_agent(&self) -> bool {
         *self == Self::AgentTool
     }

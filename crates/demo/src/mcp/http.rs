@@ -66,25 +66,43 @@ impl Endpoint {
 
     /// Sends a request and waits for the answer with its id.
     pub(super) async fn request(&self, session: Option<&str>, body: &Value, id: u64) -> Result<Answer, Failure> {
-        self.exchange(session, body, |response| read_answer(response, id)).await
+        self.exchange(self.post(session, body)?, |response| read_answer(response, id)).await
     }
 
     /// Sends a notification; any success will do.
     pub(super) async fn notify(&self, session: Option<&str>, body: &Value) -> Result<(), Failure> {
-        self.exchange(session, body, |response| async move { accepted(response.status()) }).await
+        self.exchange(self.post(session, body)?, |response| async move { accepted(response.status()) }).await
+    }
+
+    /// Listens to what the server says unasked, until it ends the stream. `opened` is called when it has begun.
+    pub(super) async fn listen(
+        &self,
+        session: Option<&str>,
+        opened: impl FnOnce(),
+        mut heard: impl FnMut(&Value),
+    ) -> Result<(), Failure> {
+        let request = self.get(session)?;
+        let read = |response: Response<Incoming>| async move {
+            accepted(response.status())?;
+            opened();
+            let forever = |message: &Value| {
+                heard(message);
+                false
+            };
+            sse::first(response.into_body(), forever).await.map(|_| ())
+        };
+        self.exchange(request, read).await
     }
 
     /// A connection for each exchange: calls wait for minutes and must not stand in each other's way.
     async fn exchange<T, R: Future<Output = Result<T, Failure>>>(
         &self,
-        session: Option<&str>,
-        body: &Value,
+        request: Request<Full<Bytes>>,
         read: impl FnOnce(Response<Incoming>) -> R,
     ) -> Result<T, Failure> {
         let stream = TcpStream::connect((self.host.as_str(), self.port)).await?;
         stream.set_nodelay(true)?;
         let (mut sender, wire) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
-        let request = self.post(session, body)?;
         let mut exchange = pin!(async move { read(sender.send_request(request).await?).await });
         let mut wire = pin!(wire);
         // The server may close before its last bytes are read: the wire's end is not the exchange's end.
@@ -99,16 +117,28 @@ impl Endpoint {
 
     fn post(&self, session: Option<&str>, body: &Value) -> Result<Request<Full<Bytes>>, Failure> {
         let mut request = Request::post(self.path.as_str()).body(Full::new(Bytes::from(body.to_string())))?;
+        self.introduce(request.headers_mut(), session)?;
         let headers = request.headers_mut();
-        headers.clone_from(&self.headers);
-        headers.insert(HOST, self.authority.clone());
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+        Ok(request)
+    }
+
+    fn get(&self, session: Option<&str>) -> Result<Request<Full<Bytes>>, Failure> {
+        let mut request = Request::get(self.path.as_str()).body(Full::default())?;
+        self.introduce(request.headers_mut(), session)?;
+        request.headers_mut().insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
+        Ok(request)
+    }
+
+    fn introduce(&self, headers: &mut HeaderMap, session: Option<&str>) -> Result<(), Failure> {
+        headers.clone_from(&self.headers);
+        headers.insert(HOST, self.authority.clone());
         headers.insert(VERSION, HeaderValue::from_static(PROTOCOL));
         if let Some(session) = session {
             headers.insert(SESSION, HeaderValue::from_str(session)?);
         }
-        Ok(request)
+        Ok(())
     }
 }
 

@@ -8,7 +8,18 @@ use serde_json::Value;
 use super::http::{Failure, LARGEST_ANSWER};
 
 /// Reads events until the one that answers the request; notifications on the way are passed over.
-pub(super) async fn find_answer<B>(mut body: B, id: u64) -> Result<Value, Failure>
+pub(super) async fn find_answer<B>(body: B, id: u64) -> Result<Value, Failure>
+where
+    B: Body<Data = Bytes> + Unpin,
+    B::Error: std::error::Error,
+{
+    let answers = |message: &Value| message["id"] == id && message.get("method").is_none();
+    let found = first(body, answers).await?;
+    found.ok_or_else(|| Failure::Told("its event stream ended without the answer".to_owned()))
+}
+
+/// Reads messages until one is `wanted`, or the stream ends without it.
+pub(super) async fn first<B>(mut body: B, mut wanted: impl FnMut(&Value) -> bool) -> Result<Option<Value>, Failure>
 where
     B: Body<Data = Bytes> + Unpin,
     B::Error: std::error::Error,
@@ -18,12 +29,12 @@ where
         let Some(data) = frame?.data_ref().cloned() else { continue };
         for event in events.feed(&data)? {
             let Ok(message) = serde_json::from_str::<Value>(&event) else { continue };
-            if message["id"] == id && message.get("method").is_none() {
-                return Ok(message);
+            if wanted(&message) {
+                return Ok(Some(message));
             }
         }
     }
-    Err(Failure::Told("its event stream ended without the answer".to_owned()))
+    Ok(None)
 }
 
 /// Collects lines into events across the cuts between network reads.

@@ -10,6 +10,11 @@ use super::tools::{Announced, text_content};
 use crate::mcp::{self, Server};
 use crate::script::Call;
 
+/// A longer result is told by its length and its ends.
+const LONGEST_TOLD: usize = 256 * 1024;
+/// How much of each end is told.
+const TOLD_END: usize = 40;
+
 impl Turn {
     pub(super) async fn list_tools(&self) {
         let servers = self.session.servers();
@@ -20,7 +25,7 @@ impl Turn {
             match server.tools().await {
                 Ok(tools) if tools.is_empty() => self.stream(&format!("- `{}` offers no tools\n", server.name)).await,
                 Ok(tools) => {
-                    for tool in tools {
+                    for tool in tools.iter() {
                         self.stream(&format!("- `{}` of `{}`: {}\n", tool.name, server.name, tool.description)).await;
                     }
                 }
@@ -32,6 +37,19 @@ impl Turn {
     pub(super) async fn call_and_tell(&self, call: &Call) {
         let text = self.call(call).await;
         self.stream(&text).await;
+    }
+
+    /// The same call again and again, each after the result of the one before.
+    pub(super) async fn call_in_rounds(&self, rounds: u64, call: &Call) {
+        let mut last = String::new();
+        for round in 1..=rounds {
+            let mut call = call.clone();
+            if let Ok(Value::Object(arguments)) = &mut call.arguments {
+                arguments.insert("round".to_owned(), round.into());
+            }
+            last = self.call(&call).await;
+        }
+        self.stream(&format!("{rounds} rounds, and in the last one: {last}")).await;
     }
 
     pub(super) async fn call_and_be_done(&self, call: &Call) {
@@ -90,11 +108,17 @@ impl Turn {
 
     async fn tell_result(&self, id: &str, tool: &str, result: Value) -> String {
         let blocks = result["content"].as_array().map(Vec::as_slice).unwrap_or_default();
-        let text: Vec<_> = blocks.iter().filter_map(|block| block["text"].as_str()).collect();
-        let text = text.join("\n");
-        let content: Vec<_> = blocks.iter().map(|block| json!({"type": "content", "content": block})).collect();
+        let text: Vec<_> = blocks.iter().map(told).collect();
+        let mut text = text.join("\n");
         let failed = result["isError"] == true;
-        self.close_call(id, if failed { "failed" } else { "completed" }, content.into(), result).await;
+        let status = if failed { "failed" } else { "completed" };
+        if text.len() > LONGEST_TOLD {
+            text = shortened(&text);
+            self.close_call(id, status, text_content(&text), Value::Null).await;
+        } else {
+            let content: Vec<_> = blocks.iter().map(|block| json!({"type": "content", "content": block})).collect();
+            self.close_call(id, status, content.into(), result).await;
+        }
         if failed {
             return format!("Tool `{tool}` failed: {text}");
         }
@@ -105,11 +129,11 @@ impl Turn {
     async fn find_tool(&self, wanted: &str) -> Result<(Rc<Server>, String), String> {
         let mut offered = Vec::new();
         for server in self.session.servers().iter() {
-            match server.tools().await {
+            match server.known_tools().await {
                 Ok(tools) => {
-                    for tool in tools {
+                    for tool in tools.iter() {
                         if tool.name == wanted || format!("{}/{}", server.name, tool.name) == wanted {
-                            return Ok((Rc::clone(server), tool.name));
+                            return Ok((Rc::clone(server), tool.name.clone()));
                         }
                         offered.push(format!("`{}`", tool.name));
                     }
@@ -120,4 +144,19 @@ impl Turn {
         let offered = if offered.is_empty() { "no tools".to_owned() } else { offered.join(", ") };
         Err(format!("There is no tool `{wanted}`; the session's MCP servers offer {offered}."))
     }
+}
+
+/// A block of a result, in words where it is none.
+fn told(block: &Value) -> String {
+    let (kind, mime) = (block["type"].as_str().unwrap_or("something"), block["mimeType"].as_str());
+    match (block["text"].as_str(), block["data"].as_str()) {
+        (Some(text), _) => text.to_owned(),
+        (None, Some(data)) => format!("[{kind} ({}), {} characters]", mime.unwrap_or("type not given"), data.len()),
+        (None, None) => format!("[{kind}]"),
+    }
+}
+
+fn shortened(text: &str) -> String {
+    let (head, tail) = (text.floor_char_boundary(TOLD_END), text.ceil_char_boundary(text.len() - TOLD_END));
+    format!("{}…{} ({} bytes)", &text[..head], &text[tail..], text.len())
 }

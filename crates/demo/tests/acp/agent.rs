@@ -237,7 +237,8 @@ pub fn chunk_text(message: &Value) -> &str {
 }
 
 fn check_shape(message: &Value) {
-    let keys: Vec<_> = message.as_object().unwrap().keys().map(String::as_str).collect();
+    let mut keys: Vec<_> = message.as_object().unwrap().keys().map(String::as_str).collect();
+    keys.sort_unstable();
     assert_eq!(message["jsonrpc"], "2.0", "{message}");
     match keys.as_slice() {
         ["id", "jsonrpc", "method", "params"] => assert!(message["id"].is_u64(), "{message}"),

@@ -72,6 +72,46 @@ fn parallel_calls_are_in_flight_together() {
 }
 
 #[test]
+fn calls_joined_by_and_are_in_flight_together_too() {
+    let (_server, mut agent, session) = with_tools();
+    let turn = agent.prompt(&session, "call pair {\"n\": 1} and pair {\"n\": 2}");
+    assert_eq!(turn.text(), "Tool `pair` answered: met 1\nTool `pair` answered: met 2\n");
+}
+
+#[test]
+fn tools_are_listed_again_when_the_server_says_that_they_changed() {
+    let (server, mut agent, session) = with_tools();
+    while server.wait_for("tools/list")["params"]["cursor"].is_null() {}
+    assert!(agent.prompt(&session, "call grown").text().contains("no tool `grown`"));
+    agent.prompt(&session, "call grow");
+    // Nobody asks for it: the list comes by itself, and soon after that its last page is read.
+    while server.wait_for("tools/list")["params"]["cursor"].is_null() {}
+    while agent.prompt(&session, "call grown").text().contains("no tool `grown`") {}
+    let turn = agent.prompt(&session, "rounds 3 grown {\"a\": 1}");
+    assert_eq!(turn.text(), "3 rounds, and in the last one: Tool `grown` answered: round 3");
+    let inputs: Vec<_> = turn.of_kind("tool_call").map(|call| call["rawInput"].clone()).collect();
+    assert_eq!(inputs, [1, 2, 3].map(|round| json!({"a": 1, "round": round})));
+}
+
+#[test]
+fn images_and_long_results_are_told_by_their_size() {
+    let completed = ["pending", "in_progress", "completed"];
+    check("call picture", &completed, "answered: [image (image/png), 4 characters]");
+    check("call long", &completed, "xxxend (5242888 bytes)");
+}
+
+#[test]
+fn what_a_prompt_plans_is_what_the_next_ones_are_taken_for() {
+    let mut agent = Agent::start();
+    let session = agent.session();
+    let first = agent.prompt(&session, "json {\"a\":1}\nnext json {\"a\":2}\nnext count");
+    assert_eq!(first.text(), "{\"a\":1}");
+    assert_eq!(agent.prompt(&session, "that is not right").text(), "{\"a\":2}");
+    assert_eq!(agent.prompt(&session, "tool").text(), "This is turn 3 of the session.");
+    assert!(agent.prompt(&session, "tool").text().contains("README.md"));
+}
+
+#[test]
 fn a_server_that_forgot_the_session_is_greeted_again() {
     let (server, mut agent, session) = with_tools();
     server.wait_for("initialize");

@@ -2,20 +2,20 @@
 
 use std::convert::Infallible;
 use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body_util::BodyExt;
 use hyper::body::{Body, Frame, Incoming};
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE};
-use hyper::{Request, Response, StatusCode};
+use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
-use tokio::sync::{Barrier, oneshot};
+use tokio::sync::{Barrier, mpsc, oneshot};
 use tokio::task::JoinSet;
 
 use crate::agent::DEADLINE;
@@ -31,9 +31,36 @@ struct Tools {
     pair: Barrier,
     /// How often the server has forgotten its sessions.
     forgotten: AtomicU64,
+    /// Whether the tool `grown` is offered.
+    grown: AtomicBool,
+    /// To whoever listens.
+    listener: Mutex<Option<mpsc::Sender<Bytes>>>,
 }
 
 impl Tools {
+    fn new(asked: SyncSender<Value>) -> Self {
+        Self {
+            asked,
+            pair: Barrier::new(2),
+            forgotten: AtomicU64::new(0),
+            grown: AtomicBool::new(false),
+            listener: Mutex::default(),
+        }
+    }
+
+    fn listened_to(&self) -> Response<Reply> {
+        let (listener, said) = mpsc::channel(16);
+        *self.listener.lock().unwrap() = Some(listener);
+        respond("text/event-stream", ": hello\n\n".to_owned(), After::Said(said))
+    }
+
+    fn grow(&self) {
+        self.grown.store(true, Ordering::Relaxed);
+        let changed = r#"data: {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
+        let listener = self.listener.lock().unwrap().clone().expect("somebody listens");
+        listener.try_send(format!("{changed}\n\n").into()).unwrap();
+    }
+
     fn session(&self) -> String {
         format!("s-{}", self.forgotten.load(Ordering::Relaxed))
     }
@@ -49,7 +76,7 @@ impl McpServer {
             runtime.block_on(async {
                 let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
                 port_in.send(listener.local_addr().unwrap().port()).unwrap();
-                let tools = Arc::new(Tools { asked: asked_in, pair: Barrier::new(2), forgotten: AtomicU64::new(0) });
+                let tools = Arc::new(Tools::new(asked_in));
                 tokio::select! {
                     () = accept(listener, tools) => {}
                     _ = stopped => {}
@@ -96,6 +123,9 @@ async fn answer(tools: Arc<Tools>, request: Request<Incoming>) -> Result<Respons
     if header(AUTHORIZATION.as_str()) != Some("Bearer secret") {
         return Ok(status(StatusCode::UNAUTHORIZED));
     }
+    if head.method == Method::GET {
+        return Ok(tools.listened_to());
+    }
     let message: Value = serde_json::from_slice(&body.collect().await.unwrap().to_bytes()).unwrap();
     let greeted = header("mcp-session-id") == Some(&tools.session());
     tools.asked.send(message.clone()).unwrap();
@@ -111,18 +141,22 @@ async fn answer(tools: Arc<Tools>, request: Request<Incoming>) -> Result<Respons
             response.headers_mut().insert("mcp-session-id", tools.session().parse().unwrap());
             response
         }
-        "tools/list" => plain(&message, &tool_list(&message)),
+        "tools/list" => plain(&message, &tool_list(&tools, &message)),
         "tools/call" => call(&tools, &message).await,
         _ => status(StatusCode::ACCEPTED),
     })
 }
 
 /// Two pages, so that the client has to follow the cursor.
-fn tool_list(message: &Value) -> Value {
+fn tool_list(tools: &Tools, message: &Value) -> Value {
     let tool = |name| json!({"name": name, "description": format!("does {name}"), "inputSchema": {"type": "object"}});
     match message["params"]["cursor"].as_str() {
         None => json!({"tools": [tool("add"), tool("boom")], "nextCursor": "2"}),
-        Some(_) => json!({"tools": [tool("progress"), tool("never"), tool("pair"), tool("bad"), tool("forget")]}),
+        Some(_) => {
+            let mut names = vec!["progress", "never", "pair", "bad", "forget", "grow", "picture", "long"];
+            names.extend(tools.grown.load(Ordering::Relaxed).then_some("grown"));
+            json!({"tools": names.into_iter().map(tool).collect::<Vec<_>>()})
+        }
     }
 }
 
@@ -146,6 +180,13 @@ async fn call(tools: &Tools, message: &Value) -> Response<Reply> {
             tools.pair.wait().await;
             plain(message, &text(format!("met {}", arguments["n"])))
         }
+        "grow" => {
+            tools.grow();
+            plain(message, &text("growing".to_owned()))
+        }
+        "grown" => plain(message, &text(format!("round {}", arguments["round"]))),
+        "picture" => plain(message, &json!({"content": [{"type": "image", "mimeType": "image/png", "data": "AAAA"}]})),
+        "long" => plain(message, &text(format!("begin{}end", "x".repeat(5 << 20)))),
         "forget" => {
             tools.forgotten.fetch_add(1, Ordering::Relaxed);
             plain(message, &text("forgotten".to_owned()))
@@ -179,6 +220,8 @@ fn status(status: StatusCode) -> Response<Reply> {
 enum After {
     End,
     Open,
+    /// Sends what comes.
+    Said(mpsc::Receiver<Bytes>),
 }
 
 struct Reply {
@@ -190,11 +233,15 @@ impl Body for Reply {
     type Data = Bytes;
     type Error = Infallible;
 
-    fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        match (self.text.take(), &self.after) {
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        match (self.text.take(), &mut self.after) {
             (Some(text), _) => Poll::Ready(Some(Ok(Frame::data(text)))),
             (None, After::End) => Poll::Ready(None),
             (None, After::Open) => Poll::Pending,
+            (None, After::Said(said)) => said.poll_recv(context).map(|text| text.map(|text| Ok(Frame::data(text)))),
         }
     }
 }
