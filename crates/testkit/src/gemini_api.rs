@@ -10,6 +10,9 @@
 //!      | {"delay_ms": N} | {"finish": "MAX_TOKENS"} | {"block": "SAFETY"} | {"usage": {…}}
 //!      | {"end": true}              no finish reason        | {"cut": true}   the connection breaks
 //!      | {"stall": true}            nothing more comes      | {"raw": BYTES}  | {"chunk": {…}}
+//!      | {"expect": {"declared": {NAME: SCHEMA, …}, "returned": [T, …]}}
+//!                                   refused by 400 unless just these functions are declared, their schemas holding these, and
+//!                                   the functions called since the prompt have returned texts that hold these, in order
 //!      | {"status": 429}            instead of a stream, with {"body": {…}} where the body matters
 //! ```
 //!
@@ -27,6 +30,7 @@ use serde_json::{Value, json};
 use tokio::{net::TcpListener, task::JoinSet, time::timeout};
 
 mod body;
+mod expect;
 mod reply;
 mod script;
 mod server;
@@ -101,9 +105,12 @@ impl Recorded {
 
     /// The names of the tools that were declared to the model.
     pub fn declared_tools(&self) -> Vec<String> {
-        let tools = self.body["tools"].as_array().into_iter().flatten();
-        let declarations = tools.flat_map(|tool| tool["functionDeclarations"].as_array().into_iter().flatten());
-        declarations.filter_map(|declaration| declaration["name"].as_str().map(str::to_owned)).collect()
+        expect::declarations(&self.body).map(|(name, _)| name.to_owned()).collect()
+    }
+
+    /// The schema of the arguments that a tool was declared with.
+    pub fn declared_schema(&self, tool: &str) -> Option<&Value> {
+        expect::declarations(&self.body).find(|(name, _)| *name == tool).map(|(_, schema)| schema)
     }
 
     fn to_json(&self) -> Value {

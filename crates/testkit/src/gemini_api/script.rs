@@ -3,6 +3,8 @@
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::expect::Expectation;
+
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Script {
@@ -47,6 +49,8 @@ pub enum Step {
     Status(u16),
     /// The body of that status.
     Body(Value),
+    /// What the request must hold.
+    Expect(Expectation),
 }
 
 /// What a request wants to be told.
@@ -55,7 +59,7 @@ pub enum Wanted {
     Steps(Vec<Step>),
     /// No script: the user's words.
     Echo(String),
-    /// A script that cannot be read.
+    /// A script that cannot be read, or a request that is not what it expects.
     Broken(String),
 }
 
@@ -82,7 +86,12 @@ pub fn wanted(request: &Value, attempts: &mut impl Attempts) -> Wanted {
             tries.into_iter().nth(attempt).unwrap_or_default()
         }
     };
-    Wanted::Steps(steps)
+    let expectations =
+        steps.iter().filter_map(|step| if let Step::Expect(expected) = step { Some(expected) } else { None });
+    match expectations.into_iter().find_map(|expected| expected.unmet(request, &contents[position..])) {
+        Some(sentence) => Wanted::Broken(sentence),
+        None => Wanted::Steps(steps),
+    }
 }
 
 /// Results of tools are sent in the user's name too.
