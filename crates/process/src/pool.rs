@@ -106,6 +106,8 @@ pub struct PoolStatus {
     pub spares: usize,
     pub making: usize,
     pub waiting: usize,
+    /// Items that could not be made or ended by themselves, ever.
+    pub failures: u64,
     /// Set while the circuit is open.
     pub retry_after: Option<Duration>,
 }

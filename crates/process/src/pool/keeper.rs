@@ -33,6 +33,7 @@ pub(super) struct Keeper<F: Factory> {
     vigils: JoinSet<u64>,
     retiring: JoinSet<()>,
     made: u64,
+    failures: u64,
     last: Option<Failure<F::Error>>,
     retry_at: Option<Instant>,
 }
@@ -64,6 +65,7 @@ impl<F: Factory> Keeper<F> {
             vigils: JoinSet::new(),
             retiring: JoinSet::new(),
             made: 0,
+            failures: 0,
             last: None,
             retry_at: None,
         }
@@ -194,6 +196,7 @@ impl<F: Factory> Keeper<F> {
     fn note(&mut self, failure: Failure<F::Error>) {
         tracing::info!(%failure, "a pooled item failed");
         self.supervisor.failed(Instant::now().into_std());
+        self.failures += 1;
         self.last = Some(failure);
         while let Some(refused) = self.circuit_open()
             && let Some(waiting) = self.waiting.pop_front()
@@ -213,6 +216,7 @@ impl<F: Factory> Keeper<F> {
             spares: self.spares.len(),
             making: self.making.len(),
             waiting: self.waiting.len(),
+            failures: self.failures,
             retry_after: self.supervisor.open_for(Instant::now().into_std()),
         };
         self.status.send_if_modified(|seen| std::mem::replace(seen, status) != status);
