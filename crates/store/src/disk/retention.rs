@@ -3,7 +3,6 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use gembridge_core::model::Timestamp;
@@ -56,7 +55,7 @@ impl DiskStore {
     }
 }
 
-/// What a folder takes on disk, its own entries included.
+/// How large all files below a folder are.
 fn bytes_below(folder: &Path) -> Result<u64, StoreError> {
     let (mut bytes, mut folders) = (0, vec![folder.to_owned()]);
     while let Some(folder) = folders.pop() {
@@ -68,12 +67,8 @@ fn bytes_below(folder: &Path) -> Result<u64, StoreError> {
         for entry in entries {
             let entry = entry.map_err(|error| failure(&error))?;
             match entry.metadata() {
-                Ok(metadata) => {
-                    bytes += metadata.blocks() * 512;
-                    if metadata.is_dir() {
-                        folders.push(entry.path());
-                    }
-                }
+                Ok(metadata) if metadata.is_dir() => folders.push(entry.path()),
+                Ok(metadata) => bytes += metadata.len(),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(failure(&error)),
             }
