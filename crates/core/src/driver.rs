@@ -114,6 +114,11 @@ pub trait AgentSession: Send {
     /// Changes something of the session.
     fn change(&mut self, change: Change) -> BoxFuture<'static, Result<Changed, Failure>>;
 
+    /// The number of the process that serves it, for the audit.
+    fn process(&self) -> Option<u32> {
+        None
+    }
+
     /// Ends the conversation at the agent too, where it knows how; the process stays for others. With
     /// [`Parting::Kill`] the process goes as well, since it no longer obeys.
     fn close(self: Box<Self>, parting: Parting) -> BoxFuture<'static, ()>;

@@ -306,6 +306,10 @@ pub struct Chosen {
     /// Tools of the agent's own that stay on in chat and run unasked.
     pub native_tools: Vec<String>,
     pub sandbox: Sandbox,
+    /// Turns that run at once, instead of what holds for all agents.
+    pub turns: Option<u32>,
+    /// Requests of one key that may wait, instead of what holds for all agents.
+    pub queue: Option<u32>,
 }
 
 impl Profile {

@@ -1,7 +1,7 @@
 //! The driver: one configured agent, its warm spare, and the processes that serve somebody.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use gembridge_core::BoxFuture;
 use gembridge_core::driver::{Driver, Opened, SessionSpec};
@@ -101,7 +101,8 @@ impl AcpDriver {
     }
 
     async fn place_in_spare(&self, spec: &SessionSpec) -> Result<Lease, Failure> {
-        let process = self.inner.pool.take().await.map_err(|error| self.inner.unavailable(error))?;
+        let asked = Instant::now();
+        let process = self.inner.pool.take().await.map_err(|error| self.inner.unavailable(error, asked))?;
         *lock(&self.inner.facts) = Some(process.facts().clone());
         process.bind(&spec.principal);
         let Some(lease) = process.lease_for(&spec.principal) else {
@@ -216,12 +217,24 @@ impl Inner {
         if is_of_no_use(process, unused) || too_large { Fate::End } else { Fate::Stay }
     }
 
-    fn unavailable(&self, error: PoolError<Failure>) -> Failure {
+    fn patience(&self) -> Duration {
+        Duration::from_secs(self.setup.profile.limits.start_seconds)
+    }
+
+    /// `asked` is when somebody began to wait.
+    fn unavailable(&self, error: PoolError<Failure>, asked: Instant) -> Failure {
         use gembridge_process::pool::Failure as Why;
 
         let agent = &self.setup.profile.name;
         let unavailable = |retry_after, text: String| Failure::new(FailureKind::Unavailable { retry_after }, text);
         match error {
+            // The start that others had waited for took too long; whoever came at its end did not wait.
+            PoolError::Failed(Why::Make(failure))
+                if failure.kind == FailureKind::TimedOut && asked.elapsed() < self.patience() / 2 =>
+            {
+                let text = format!("{failure}; it is started again, try again in a few seconds");
+                unavailable(Duration::from_secs(5), text)
+            }
             PoolError::Failed(Why::Make(failure)) => (*failure).clone(),
             // Waiting does not log anybody in.
             PoolError::CircuitOpen { last: Why::Make(failure), .. } if failure.kind == FailureKind::NeedsLogin => {

@@ -137,6 +137,10 @@ impl AcpSession {
 }
 
 impl AgentSession for AcpSession {
+    fn process(&self) -> Option<u32> {
+        self.lease.connection().pid()
+    }
+
     fn prompt(&mut self, prompt: &Prompt) -> Result<(), Failure> {
         let disarmed = self.disarmed(prompt);
         let blocks = encode::blocks(disarmed.as_ref().unwrap_or(prompt), self.lease.process().facts().prompt)?;

@@ -52,6 +52,10 @@ pub struct LimitsConfig {
     pub cancel_grace_ms: Option<u64>,
     /// How long a start may take, in seconds.
     pub start_seconds: Option<u64>,
+    /// Turns that run at once, instead of `limits.turns`.
+    pub turns: Option<u32>,
+    /// Requests of one key that may wait, instead of `limits.queue`.
+    pub queue: Option<u32>,
 }
 
 impl Profile {
@@ -167,6 +171,8 @@ impl Profile {
             approval,
             native_tools: config.native_tools.clone(),
             sandbox: config.sandbox.unwrap_or_default(),
+            turns: config.limits.turns,
+            queue: config.limits.queue,
         })
     }
 }
