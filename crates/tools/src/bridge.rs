@@ -1,0 +1,215 @@
+//! The bridge: one listener for the whole gateway, and the places that are open behind it.
+
+use std::fmt;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use gembridge_core::BoxFuture;
+use gembridge_core::driver::ToolServer;
+use gembridge_core::model::{Failure, FailureKind};
+use gembridge_core::tool_host::{Format, FormatSpec, Offer, ToolBoard, ToolHost, ToolPlace};
+use tokio::net::TcpListener;
+use tokio::runtime::Handle;
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::door::{Door, Token};
+use crate::format::JsonFormat;
+use crate::listener;
+use crate::name::Naming;
+use crate::place::Place;
+
+/// What can be set about the bridge.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// What agents are told that the server is called.
+    pub server: Arc<str>,
+    /// What else they may call it, for drivers that give it a name of their own.
+    pub aliases: Vec<Arc<str>>,
+    /// The longest name of a tool that agents take, with the prefix that they put before it.
+    pub name_limit: usize,
+    /// The largest message of an agent.
+    pub body_limit: usize,
+    /// What may happen at one place before the session takes notice. Each call that waits takes up two.
+    pub news: usize,
+    /// How often one agent may be connected to its place.
+    pub sessions: usize,
+    /// How many connections there may be at once, over all places.
+    pub connections: usize,
+    /// How often a caller that wants to know is told that its call still waits.
+    pub progress: Duration,
+    /// How often something is sent on a stream that is silent. Below what clients of HTTP take for the end.
+    pub keep_alive: Duration,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            server: "gembridge".into(),
+            aliases: Vec::new(),
+            name_limit: 64,
+            body_limit: 10 * 1024 * 1024,
+            news: 256,
+            sessions: 16,
+            connections: 20_000,
+            progress: Duration::from_secs(5),
+            keep_alive: Duration::from_secs(10),
+        }
+    }
+}
+
+/// How long callers have to read that their place is gone.
+const PARTING: Duration = Duration::from_secs(2);
+
+#[derive(Debug, thiserror::Error)]
+#[error("cannot listen for agents on 127.0.0.1: {0}; is the loopback interface up?")]
+pub struct StartError(#[from] std::io::Error);
+
+/// What is open at the moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    pub places: usize,
+    pub sessions: usize,
+    pub calls: usize,
+}
+
+/// The tool servers of all sessions, behind one address.
+#[derive(Clone)]
+pub struct ToolBridge {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    config: Config,
+    naming: Arc<Naming>,
+    address: SocketAddr,
+    door: Arc<Door>,
+    /// The listener, and what has to be told to agents after the fact.
+    tasks: TaskTracker,
+    runtime: Handle,
+    stop: CancellationToken,
+}
+
+impl ToolBridge {
+    /// Listens on a free port of the loopback interface, until [`ToolBridge::shutdown`].
+    pub async fn start(config: Config) -> Result<Self, StartError> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        let address = listener.local_addr()?;
+        let door = Arc::new(Door::default());
+        let tasks = TaskTracker::new();
+        let stop = CancellationToken::new();
+        tasks.spawn(listener::listen(listener, door.clone(), config.connections, stop.clone()));
+        let naming = Arc::new(Naming::new(&config.server, &config.aliases, config.name_limit));
+        let shared = Shared { config, naming, address, door, tasks, runtime: Handle::current(), stop };
+        Ok(Self { shared: Arc::new(shared) })
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.shared.address
+    }
+
+    pub async fn counts(&self) -> Counts {
+        let places = self.shared.door.places();
+        let mut counts = Counts { places: places.len(), ..Counts::default() };
+        for place in places {
+            counts.sessions += place.sessions().await;
+            counts.calls += place.calls();
+        }
+        counts
+    }
+
+    /// Closes every place and the listener, and resolves when nothing of it is left.
+    pub async fn shutdown(&self) {
+        for place in self.shared.door.clear() {
+            self.shared.part(place);
+        }
+        self.shared.stop.cancel();
+        self.shared.tasks.close();
+        self.shared.tasks.wait().await;
+    }
+}
+
+impl fmt::Debug for ToolBridge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ToolBridge").field("address", &self.shared.address).finish_non_exhaustive()
+    }
+}
+
+impl ToolHost for ToolBridge {
+    fn open(&self) -> Result<ToolPlace, Failure> {
+        let shared = &self.shared;
+        if shared.stop.is_cancelled() {
+            return Err(Failure::new(FailureKind::ShuttingDown, "the gateway is going down"));
+        }
+        let token = Token::random().map_err(|error| {
+            Failure::new(FailureKind::Internal, format!("cannot make a token for the agent's tools: {error}"))
+        })?;
+        let (sender, news) = mpsc::channel(shared.config.news);
+        let place = Arc::new(Place::new(&shared.config, shared.naming.clone(), sender));
+        let authorization = token.as_header();
+        shared.door.add(&token, place.clone());
+        let server = ToolServer {
+            name: shared.config.server.clone(),
+            url: format!("http://{}/mcp", shared.address),
+            headers: vec![("Authorization".to_owned(), authorization)],
+        };
+        let board = Board { shared: shared.clone(), place, token };
+        Ok(ToolPlace { server, board: Box::new(board), news })
+    }
+
+    fn format(&self, wanted: &FormatSpec) -> Result<Arc<dyn Format>, String> {
+        Ok(Arc::new(JsonFormat::new(wanted)?))
+    }
+}
+
+impl Shared {
+    /// Tells whoever waits at a place that it is gone, and then closes what is open of it.
+    fn part(&self, place: Arc<Place>) {
+        place.close();
+        self.tasks.spawn_on(
+            async move {
+                if timeout(PARTING, place.answered()).await.is_err() {
+                    tracing::debug!("an agent did not read that its tools are gone");
+                }
+                place.hang_up().await;
+            },
+            &self.runtime,
+        );
+    }
+}
+
+struct Board {
+    shared: Arc<Shared>,
+    place: Arc<Place>,
+    token: Token,
+}
+
+impl ToolBoard for Board {
+    fn offer(&mut self, offer: Offer) -> BoxFuture<'static, ()> {
+        let (read, stale) = self.place.offer(&offer);
+        if !stale.is_empty() {
+            self.shared.tasks.spawn_on(
+                async move {
+                    for peer in stale {
+                        if let Err(error) = peer.notify_tool_list_changed().await {
+                            tracing::debug!(%error, "an agent could not be told that its tools changed");
+                        }
+                    }
+                },
+                &self.shared.runtime,
+            );
+        }
+        read
+    }
+}
+
+impl Drop for Board {
+    fn drop(&mut self) {
+        if let Some(place) = self.shared.door.remove(&self.token) {
+            self.shared.part(place);
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! What a tool returned, as agents read it.
+
+use gembridge_core::model::{Content, ReturnOutcome, ToolReturn};
+use rmcp::model::{CallToolResult, ContentBlock, Resource, ResourceContents};
+
+pub fn result(returned: ToolReturn) -> CallToolResult {
+    let content = returned.content.into_iter().map(block).collect();
+    match returned.outcome {
+        ReturnOutcome::Done => CallToolResult::success(content),
+        ReturnOutcome::Failed => CallToolResult::error(content),
+    }
+}
+
+pub fn failure(message: impl Into<String>) -> CallToolResult {
+    CallToolResult::error(vec![ContentBlock::text(message)])
+}
+
+fn block(content: Content) -> ContentBlock {
+    match content {
+        Content::Text(text) => ContentBlock::text(text.to_str()),
+        Content::Image { mime, data, uri: _ } => ContentBlock::image(data.to_str(), mime.as_ref()),
+        Content::Audio { mime, data } => ContentBlock::audio(data.to_str(), mime.as_ref()),
+        Content::Link { uri, name, mime } => {
+            let link = Resource::new(uri.as_ref(), name.as_ref());
+            ContentBlock::resource_link(match mime {
+                Some(mime) => link.with_mime_type(mime.as_ref()),
+                None => link,
+            })
+        }
+        Content::Document { uri, mime, text } => embedded(ResourceContents::text(text.to_str(), uri.as_ref()), mime),
+        Content::Blob { uri, mime, data } => embedded(ResourceContents::blob(data.to_str(), uri.as_ref()), mime),
+        // A kind that has no name here is still worth reading.
+        Content::Other { kind: _, body } => ContentBlock::text(String::from_utf8_lossy(&body.0)),
+    }
+}
+
+fn embedded(resource: ResourceContents, mime: Option<std::sync::Arc<str>>) -> ContentBlock {
+    ContentBlock::resource(match mime {
+        Some(mime) => resource.with_mime_type(mime.as_ref()),
+        None => resource,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use gembridge_core::model::{Opaque, Text};
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn every_kind_of_content_has_its_shape() {
+        let mime = || Some("text/csv".into());
+        let content = vec![
+            Content::text("a \"quoted\"\nline"),
+            Content::Text(Text::escaped(Bytes::from_static(b"caf\\u00e9"))),
+            Content::Image { mime: "image/png".into(), data: "aGk=".into(), uri: None },
+            Content::Audio { mime: "audio/wav".into(), data: "aGk=".into() },
+            Content::Link { uri: "file:///a".into(), name: "a".into(), mime: mime() },
+            Content::Document { uri: "file:///b".into(), mime: mime(), text: "1,2".into() },
+            Content::Blob { uri: "file:///c".into(), mime: None, data: "aGk=".into() },
+            Content::Other { kind: "odd".into(), body: Opaque(Bytes::from_static(b"{\"x\":1}")) },
+        ];
+        let result = result(ToolReturn { outcome: ReturnOutcome::Done, content });
+        assert_eq!(
+            serde_json::to_value(&result.content).unwrap(),
+            json!([
+                {"type": "text", "text": "a \"quoted\"\nline"},
+                {"type": "text", "text": "café"},
+                {"type": "image", "data": "aGk=", "mimeType": "image/png"},
+                {"type": "audio", "data": "aGk=", "mimeType": "audio/wav"},
+                {"type": "resource_link", "uri": "file:///a", "name": "a", "mimeType": "text/csv"},
+                {"type": "resource", "resource": {"uri": "file:///b", "mimeType": "text/csv", "text": "1,2"}},
+                {"type": "resource", "resource": {"uri": "file:///c", "blob": "aGk="}},
+                {"type": "text", "text": "{\"x\":1}"},
+            ])
+        );
+        assert_ne!(result.is_error, Some(true));
+    }
+
+    #[test]
+    fn a_failure_stays_a_failure() {
+        assert_eq!(super::result(ToolReturn::failed("no such city")).is_error, Some(true));
+    }
+}
