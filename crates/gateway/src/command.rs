@@ -3,6 +3,7 @@
 pub mod agents;
 pub mod completions;
 pub mod config;
+pub mod connect;
 pub mod doctor;
 pub mod keys;
 pub mod origins;
@@ -78,6 +79,7 @@ fn act(command: &Command, context: &Context) -> CommandResult {
         Command::Serve(args) => serve::run(args, context),
         Command::Run(args) => run::run(args, context),
         Command::Chat(args) => run::chat(args, context),
+        Command::Connect(args) => connect::run(args, context),
         Command::Agents(args) => agents::run(args, context),
         Command::Doctor(args) => doctor::run(args, context),
         Command::Config(ConfigCommand::Show { json: false }) => config::show_text(context),
@@ -110,7 +112,8 @@ fn flags(command: &Command) -> Vec<Flag> {
         Command::Run(args) => run::flags(&args.agent, args.timeout),
         Command::Chat(args) => run::flags(&args.agent, None),
         Command::Doctor(args) => run::agent_flag(args.agent.as_deref()).into_iter().collect(),
-        Command::Agents(_)
+        Command::Connect(_)
+        | Command::Agents(_)
         | Command::Config(_)
         | Command::Keys(_)
         | Command::Origins(_)

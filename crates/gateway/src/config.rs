@@ -18,7 +18,7 @@ pub mod value;
 mod agents;
 mod dotenv;
 mod file;
-mod variables;
+pub mod variables;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -151,7 +151,7 @@ impl Layers {
         let text = match fs::read_to_string(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound && !is_named => return Ok(ConfigFile::Missing(path)),
-            Err(source) => return Err(ConfigError::Unreadable { path, source }),
+            Err(error) => return Err(ConfigError::Unreadable { path, error }),
         };
         let file = file::parse(&path, &text)?;
         for (key, line) in file.lines {
@@ -172,7 +172,7 @@ impl Layers {
         let entries = match fs::read_to_string(dotenv) {
             Ok(text) => dotenv::parse(dotenv, &text)?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
-            Err(source) => return Err(ConfigError::Unreadable { path: dotenv.to_owned(), source }),
+            Err(error) => return Err(ConfigError::Unreadable { path: dotenv.to_owned(), error }),
         };
         let filled = environment.or(entries.iter().map(|entry| (entry.name.clone(), entry.value.clone())));
         let agents: Vec<_> = self

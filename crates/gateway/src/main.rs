@@ -5,6 +5,7 @@ mod app;
 mod cli;
 mod command;
 mod config;
+mod connect;
 mod exit;
 mod hardening;
 mod keys;

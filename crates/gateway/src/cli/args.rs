@@ -10,6 +10,7 @@ use gembridge_core::model::SessionId;
 
 use crate::config::settings::{Level, Policy};
 use crate::config::value::{Count, HostName, ModelName};
+use crate::connect::Address;
 
 /// Opens coding agents to everything else: one live session, many faces.
 #[derive(Debug, Parser)]
@@ -53,6 +54,8 @@ pub enum Command {
     Run(RunArgs),
     /// An interactive chat in the terminal.
     Chat(ChatArgs),
+    /// A stdio ACP agent that relays to a gateway, for editors and other ACP clients.
+    Connect(ConnectArgs),
     /// The known agents: which are installed, where, in which version, with which login.
     Agents(AgentsArgs),
     /// Checks this installation: ✓ good, ! look at it, ✗ broken, with the fix for each.
@@ -123,6 +126,16 @@ pub struct RunArgs {
 pub struct ChatArgs {
     #[command(flatten)]
     pub agent: AgentArgs,
+}
+
+#[derive(Debug, Clone, clap::Args)]
+pub struct ConnectArgs {
+    /// The gateway's WebSocket; without it the one that runs on this machine. `?session=ID` goes on with a session.
+    #[arg(value_name = "URL")]
+    pub url: Option<Address>,
+    /// The file that holds the key. Without it: `GEMBRIDGE_KEY`, or your own key for a gateway on this machine.
+    #[arg(long, value_name = "FILE")]
+    pub key_file: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, clap::Args)]

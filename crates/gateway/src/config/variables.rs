@@ -72,11 +72,17 @@ pub fn read(environment: &Environment, agents: &[&str]) -> Result<Vec<Assignment
     Ok(found)
 }
 
+/// The key that `connect` sends: a client's, and no setting of the gateway.
+pub const CLIENT_KEY: &str = "GEMBRIDGE_KEY";
+
 /// Variables that look like a misspelt native name, each with the name that was meant.
 pub fn misspelt(environment: &Environment) -> Vec<(String, String)> {
     let known: Vec<_> = Node::root().leaves().iter().map(Key::variable).collect();
     let stray = environment.iter().map(|(name, _)| name).filter(|name| {
-        name.starts_with("GEMBRIDGE_") && !name.starts_with(AGENT_PREFIX) && !known.iter().any(|known| known == name)
+        name.starts_with("GEMBRIDGE_")
+            && *name != CLIENT_KEY
+            && !name.starts_with(AGENT_PREFIX)
+            && !known.iter().any(|known| known == name)
     });
     let meant =
         |name: &str| nearest(name, known.iter().map(String::as_str)).map(|meant| (name.to_owned(), meant.to_owned()));

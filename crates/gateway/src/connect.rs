@@ -1,0 +1,28 @@
+//! `gembridge connect`: a stdio ACP agent that relays to a gateway's WebSocket, for clients that start their agents.
+//!
+//! A line in is a frame out and the other way round; nothing is read but where a session has got to. So when the
+//! gateway goes away, the relay comes back, takes its sessions up where they were, and the client misses nothing.
+
+mod address;
+mod place;
+mod relay;
+
+pub use address::{Address, Credential};
+
+use anyhow::Context as _;
+use gembridge_process::lines::{DEFAULT_LINE_LIMIT, LineReader};
+
+use crate::exit::CommandResult;
+
+/// Relays between standard input and output and the gateway, until either ends.
+pub fn run(address: Address, credential: Credential) -> CommandResult {
+    let built = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let event_loop = built.context("no event loop; check the limit of open files (`ulimit -n`)")?;
+    let relayed = event_loop.block_on(async {
+        let lines = LineReader::new(tokio::io::stdin(), DEFAULT_LINE_LIMIT);
+        relay::run(lines, tokio::io::stdout(), &address, &credential).await
+    });
+    // A read of standard input cannot be taken back; it ends with the process.
+    event_loop.shutdown_background();
+    relayed
+}

@@ -1,0 +1,130 @@
+//! Where the gateway is, and what opens its door.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::str::FromStr;
+
+use tokio_tungstenite::tungstenite::http::{HeaderValue, Request, Uri, header};
+
+/// The WebSocket of a gateway: `ws://HOST[:PORT][/PATH][?QUERY]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Address {
+    uri: Uri,
+}
+
+impl Address {
+    pub fn of_this_machine(port: u16) -> Self {
+        let uri = Uri::builder().scheme("ws").authority(format!("127.0.0.1:{port}")).path_and_query("/acp").build();
+        Self { uri: uri.expect("made of sound parts") }
+    }
+
+    /// Whether it cannot leave this machine, so that the operator's own key may go there.
+    pub fn is_of_this_machine(&self) -> bool {
+        let host = self.uri.host().unwrap_or_default().trim_matches(['[', ']']);
+        host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+    }
+
+    pub(super) fn request(&self, credential: &Credential) -> Request<()> {
+        let authority = self.uri.authority().map_or_else(String::new, ToString::to_string);
+        let key = tokio_tungstenite::tungstenite::handshake::client::generate_key();
+        let mut request = Request::new(());
+        *request.uri_mut() = self.uri.clone();
+        let headers = request.headers_mut();
+        let mut set = |name, value: &str| {
+            if let Ok(value) = HeaderValue::from_str(value) {
+                headers.insert(name, value);
+            }
+        };
+        set(header::HOST, &authority);
+        set(header::CONNECTION, "Upgrade");
+        set(header::UPGRADE, "websocket");
+        set(header::SEC_WEBSOCKET_VERSION, "13");
+        set(header::SEC_WEBSOCKET_KEY, &key);
+        let mut bearer = credential.0.clone();
+        bearer.set_sensitive(true);
+        headers.insert(header::AUTHORIZATION, bearer);
+        request
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.uri.fmt(f)
+    }
+}
+
+impl FromStr for Address {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let example = "write it like `ws://127.0.0.1:11434/acp`";
+        let uri: Uri = text.parse().map_err(|error| format!("not an address: {error}; {example}"))?;
+        match uri.scheme_str() {
+            Some("ws") => {}
+            Some("wss") => {
+                return Err("`wss` is not spoken here; connect to the gateway itself, or through a tunnel".to_owned());
+            }
+            _ => return Err(format!("the address does not begin with `ws://`; {example}")),
+        }
+        if uri.authority().is_some_and(|authority| authority.as_str().contains('@')) {
+            return Err("a key does not belong into an address; set `GEMBRIDGE_KEY` or use `--key-file`".to_owned());
+        }
+        let bare = uri.path() == "/" && uri.query().is_none() && !text.ends_with('/');
+        let uri = if bare { format!("{text}/acp").parse().map_err(|_| example.to_owned())? } else { uri };
+        Ok(Self { uri })
+    }
+}
+
+/// What is sent in `Authorization`. Never shown.
+#[derive(Clone)]
+pub struct Credential(HeaderValue);
+
+impl Credential {
+    pub fn new(key: &str) -> Option<Self> {
+        HeaderValue::from_str(&format!("Bearer {}", key.trim())).ok().filter(|_| !key.trim().is_empty()).map(Self)
+    }
+}
+
+impl fmt::Debug for Credential {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Credential")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_without_a_path_means_the_acp_face() {
+        for (typed, meant) in [
+            ("ws://127.0.0.1:11434", "ws://127.0.0.1:11434/acp"),
+            ("ws://localhost:4444/", "ws://localhost:4444/"),
+            ("ws://[::1]:9/acp?limit=1", "ws://[::1]:9/acp?limit=1"),
+        ] {
+            let address: Address = typed.parse().unwrap();
+            assert_eq!(address.to_string(), meant);
+            assert!(address.is_of_this_machine());
+        }
+        assert!(!"ws://bridge.example.org".parse::<Address>().unwrap().is_of_this_machine());
+    }
+
+    #[test]
+    fn what_cannot_be_reached_is_refused_with_the_way_out() {
+        for (typed, said) in [
+            ("http://localhost", "ws://"),
+            ("wss://bridge.example.org", "tunnel"),
+            ("ws://user:key@localhost", "GEMBRIDGE_KEY"),
+            ("", "not an address"),
+        ] {
+            let refused = typed.parse::<Address>().unwrap_err();
+            assert!(refused.contains(said), "{typed}: {refused}");
+        }
+    }
+
+    #[test]
+    fn a_credential_shows_nothing() {
+        assert_eq!(format!("{:?}", Credential::new("secret").unwrap()), "Credential");
+        assert!(Credential::new(" \n").is_none());
+    }
+}
