@@ -14,6 +14,14 @@ pub struct Limits {
     pub quiet: Duration,
     /// A question that nobody answers for this long is answered with no.
     pub answer: Duration,
+    /// Calls of a client's tools that wait at once in a turn; one more is answered as failed at once.
+    pub parked_calls: usize,
+    /// A call whose result does not come for this long is answered as failed, and the turn goes on.
+    pub tool_result: Duration,
+    /// How long after a call others may follow it before the client is told that the agent waits for all of them.
+    pub gather: Duration,
+    /// An agent that has not read the list of a client's tools after this long does not get the prompt.
+    pub tools_ready: Duration,
     /// A session that nobody uses or watches for this long leaves the memory; its log stays.
     pub keep: Duration,
     /// Prompts that wait behind a running turn; one more is refused as busy.
@@ -42,6 +50,10 @@ impl Default for Limits {
             cancel_grace: Duration::from_secs(5),
             quiet: Duration::ZERO,
             answer: Duration::from_mins(1),
+            parked_calls: 64,
+            tool_result: Duration::from_secs(590),
+            gather: Duration::from_millis(25),
+            tools_ready: Duration::from_secs(10),
             keep: Duration::from_hours(1),
             queued_prompts: 16,
             open_asks: 64,

@@ -3,11 +3,19 @@
 mod actor;
 mod agent;
 pub mod conversation;
+pub mod demand;
+mod given;
 mod handle;
 mod journal;
+mod overview;
+mod place;
 mod queue;
 mod registry;
 mod unfinished;
 
-pub use handle::{Accepted, Command, Description, Footing, SessionHandle, TurnState};
+pub use handle::{
+    Accepted, Command, Description, Footing, GiveBack, Joined, Resumed, Resumption, SessionHandle, Submission,
+    TurnState, Unanswered,
+};
+pub use overview::{SessionChange, SessionView, Standing};
 pub use registry::{AgentSetup, NewSession, Sessions, SessionsConfig, Viewer};

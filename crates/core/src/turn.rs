@@ -7,4 +7,4 @@ mod state;
 
 pub use fold::Fold;
 pub use policy::{Otherwise, PermissionPolicy};
-pub use state::{Action, Turn};
+pub use state::{Action, NewCall, Turn};

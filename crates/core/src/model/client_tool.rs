@@ -100,13 +100,13 @@ pub struct ClientCall {
 }
 
 /// What a call came to.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ToolReturn {
     pub outcome: ReturnOutcome,
     pub content: Vec<Content>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum ReturnOutcome {
     Done,
     /// The tool failed; the agent is told so and goes on.

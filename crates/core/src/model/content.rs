@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{Opaque, Text};
 
 /// One block of a message. A kind that we do not know is kept whole as [`Content::Other`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Content {
     Text(Text),
     /// `data` is base64, as every dialect carries it.

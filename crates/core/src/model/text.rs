@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 
 use bytes::Bytes;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -148,6 +149,13 @@ fn unicode_escape(text: &str) -> (char, usize) {
 impl fmt::Debug for Text {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(&self.to_str(), f)
+    }
+}
+
+impl Hash for Text {
+    /// Those that are equal have the same, whatever form they are in.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.to_str().hash(state);
     }
 }
 

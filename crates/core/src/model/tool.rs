@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{Content, Text, ToolCallId};
 
 /// Structured data in the dialect's own encoding. The core carries it and never looks inside.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Opaque(pub Bytes);
 
 /// What is known of a tool call, or what changed in it: an absent field says nothing.

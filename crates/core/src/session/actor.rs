@@ -1,9 +1,13 @@
 //! The task that owns a session: it decides with [`Turn`], acts here, and nobody else touches anything.
 
+mod calls;
 mod commands;
 mod news;
+mod offers;
+mod showing;
 mod turns;
 
+use std::collections::HashMap;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,16 +16,20 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, Sleep, sleep_until};
 
+use self::showing::Look;
 use super::agent::Agent;
+use super::given::Given;
 use super::handle::Command;
 use super::journal::Journal;
+use super::overview::Overview;
 use super::queue::{PromptQueue, Waiting};
 use crate::driver::{Change, Changed, Driver, Parting, SessionSpec};
 use crate::error::Error;
 use crate::limit::Limits;
 use crate::log::Draft;
-use crate::model::{Failure, FailureKind, Outcome, SessionFacts, Timestamp, TurnId};
+use crate::model::{CallId, Failure, FailureKind, Outcome, Seq, SessionFacts, Timestamp, ToolReturn, TurnId};
 use crate::store::{SessionRecord, Store, StoreError};
+use crate::tool_host::{Offer, ToolHost};
 use crate::turn::{Action, PermissionPolicy, Turn};
 
 /// What a session is made of.
@@ -32,10 +40,12 @@ pub(super) struct Parts {
     pub last_turn: Option<TurnId>,
     pub driver: Arc<dyn Driver>,
     pub store: Arc<dyn Store>,
+    pub tool_host: Option<Arc<dyn ToolHost>>,
     pub limits: Limits,
     pub policy: PermissionPolicy,
     /// Why the agent that knew this session is gone, if there was one.
     pub lost: Option<String>,
+    pub overview: Arc<Overview>,
 }
 
 pub(super) struct Actor {
@@ -44,10 +54,18 @@ pub(super) struct Actor {
     journal: Journal,
     driver: Arc<dyn Driver>,
     store: Arc<dyn Store>,
+    tool_host: Option<Arc<dyn ToolHost>>,
     limits: Limits,
     policy: PermissionPolicy,
     agent: Agent,
     facts: SessionFacts,
+    /// What the agent shall be offered, whichever agent it is.
+    offer: Offer,
+    /// Where the agent waits for the results of its calls.
+    replies: HashMap<CallId, oneshot::Sender<ToolReturn>>,
+    /// The entry that last told the client what the agent waits for, while it still waits.
+    told_at: Option<Seq>,
+    given: Given,
     stage: Stage,
     idle_since: Instant,
     queue: PromptQueue,
@@ -60,6 +78,9 @@ pub(super) struct Actor {
     waking: Vec<oneshot::Sender<Result<SessionFacts, Error>>>,
     /// Those who wait for the session to be closed.
     closing: Vec<oneshot::Sender<Result<(), Error>>>,
+    overview: Arc<Overview>,
+    /// What was last posted there; nothing when the record has changed since.
+    shown: Option<Look>,
     /// Work that goes on beside the loop: changes at the agent, records, closing agents.
     beside: JoinSet<Beside>,
 }
@@ -69,11 +90,29 @@ enum Stage {
     Idle,
     /// A prompt waits for the agent to be ready.
     Opening(Waiting),
+    /// The agent is there, and the prompt waits until it has read what it is offered.
+    Offering {
+        waiting: Waiting,
+        until: Instant,
+    },
     Running(Box<Turn>),
     /// The turn could not be written and is over for us, but not for the agent yet. No prompt goes out before it is.
     Settling {
         until: Instant,
     },
+}
+
+impl Stage {
+    /// Takes the prompt that waits for the agent, if one does.
+    fn take_unsent(&mut self) -> Option<Waiting> {
+        match std::mem::replace(self, Self::Idle) {
+            Self::Opening(waiting) | Self::Offering { waiting, .. } => Some(waiting),
+            other => {
+                *self = other;
+                None
+            }
+        }
+    }
 }
 
 /// How long the disk may know less of a session's use than we do. Only the power can fail in between: what happened is
@@ -109,11 +148,16 @@ impl Actor {
             journal: parts.journal,
             driver: parts.driver,
             store: parts.store,
+            tool_host: parts.tool_host,
             queue: PromptQueue::new(parts.limits.queued_prompts),
             limits: parts.limits,
             policy: parts.policy,
             agent: Agent::Absent,
             facts: SessionFacts::default(),
+            offer: Offer::default(),
+            replies: HashMap::new(),
+            told_at: None,
+            given: Given::default(),
             stage: Stage::Idle,
             idle_since: Instant::now(),
             last_turn: parts.last_turn.unwrap_or(TurnId(0)),
@@ -122,6 +166,8 @@ impl Actor {
             lost: parts.lost,
             waking: Vec::new(),
             closing: Vec::new(),
+            overview: parts.overview,
+            shown: None,
             beside: JoinSet::new(),
         }
     }
@@ -130,10 +176,11 @@ impl Actor {
     pub(super) async fn run(mut self, mut mailbox: mpsc::Receiver<Command>) {
         let mut alarm = Alarm::default();
         loop {
+            self.show();
             let deadline = match &self.stage {
                 Stage::Running(turn) => turn.deadline(),
                 Stage::Idle => Some(self.idle_since + self.limits.keep),
-                Stage::Settling { until } => Some(*until),
+                Stage::Settling { until } | Stage::Offering { until, .. } => Some(*until),
                 Stage::Opening(_) => None,
             };
             let deadline = [deadline, self.store_by].into_iter().flatten().min();
@@ -176,6 +223,7 @@ impl Actor {
             Stage::Running(_) => {
                 self.with_turn(Turn::on_deadline);
             }
+            Stage::Offering { .. } => self.on_offer_unread(),
             Stage::Settling { .. } => {
                 self.order(Action::GiveUpAgent);
                 self.stage = Stage::Idle;
@@ -241,6 +289,7 @@ impl Actor {
 
     /// Stores the record. One write at a time, so that an older one never overtakes a newer one.
     fn keep_record(&mut self) {
+        self.shown = None;
         if let Keeping::Writing { .. } = self.keeping {
             self.keeping = Keeping::Writing { again: true };
             return;
@@ -275,12 +324,7 @@ impl Actor {
             let ended = self.end_unstarted(waiting.turn, Outcome::Interrupted(failure.clone()));
             report(ended, "the end of a turn");
         }
-        if let Stage::Opening(waiting) = &self.stage {
-            let turn = waiting.turn;
-            self.stage = Stage::Idle;
-            let ended = self.end_unstarted(turn, Outcome::Interrupted(failure.clone()));
-            report(ended, "the end of a turn");
-        }
+        self.fail_unsent(failure.clone());
         self.with_turn(|turn, now, actions| turn.abort(failure, now, actions));
         // The disk may have space again since the last attempt.
         report(self.journal.check(), "the end of a turn");
@@ -289,6 +333,7 @@ impl Actor {
             self.keep_record();
         }
         report(self.journal.sync().await.map_err(Error::Store), "the session's log");
+        self.show_departure();
         for reply in std::mem::take(&mut self.closing) {
             answer(reply, Ok(()));
         }

@@ -7,14 +7,21 @@ use tokio::sync::mpsc;
 use crate::BoxFuture;
 use crate::driver::{AgentSession, Driver, Opened, SessionSpec, Signal};
 use crate::model::Failure;
+use crate::session::place::{Place, PlaceNews};
+use crate::tool_host::ToolNews;
 
 pub(super) enum Agent {
     /// None yet, or none any more.
     Absent,
-    Opening(BoxFuture<'static, Result<Opened, Failure>>),
+    Opening {
+        opening: BoxFuture<'static, Result<Opened, Failure>>,
+        place: Option<Place>,
+    },
     Live {
         session: Box<dyn AgentSession>,
         signals: mpsc::Receiver<Vec<Signal>>,
+        /// Where it finds the client's tools, if there were any when it was opened.
+        place: Option<Place>,
     },
 }
 
@@ -22,14 +29,46 @@ pub(super) enum Agent {
 pub(super) enum AgentNews {
     Opened(Result<Opened, Failure>),
     Signals(Vec<Signal>),
+    Place(PlaceNews),
     /// The driver let go of the session without a word.
     Vanished,
 }
 
 impl Agent {
-    pub(super) fn open(driver: &Arc<dyn Driver>, spec: SessionSpec) -> Self {
+    pub(super) fn open(driver: &Arc<dyn Driver>, spec: SessionSpec, place: Option<Place>) -> Self {
         let driver = Arc::clone(driver);
-        Self::Opening(Box::pin(async move { driver.open(spec).await }))
+        Self::Opening { opening: Box::pin(async move { driver.open(spec).await }), place }
+    }
+
+    /// One that cannot be opened, and says so as any other would.
+    pub(super) fn failed(failure: Failure) -> Self {
+        Self::Opening { opening: Box::pin(std::future::ready(Err(failure))), place: None }
+    }
+
+    /// The agent is there.
+    pub(super) fn arrive(&mut self, session: Box<dyn AgentSession>, signals: mpsc::Receiver<Vec<Signal>>) {
+        let place = match std::mem::replace(self, Self::Absent) {
+            Self::Opening { place, .. } | Self::Live { place, .. } => place,
+            Self::Absent => None,
+        };
+        *self = Self::Live { session, signals, place };
+    }
+
+    pub(super) fn has_place(&self) -> bool {
+        matches!(self, Self::Opening { place: Some(_), .. } | Self::Live { place: Some(_), .. })
+    }
+
+    /// The place of an agent that is there.
+    pub(super) fn place(&mut self) -> Option<&mut Place> {
+        match self {
+            Self::Live { place, .. } => place.as_mut(),
+            Self::Absent | Self::Opening { .. } => None,
+        }
+    }
+
+    /// What the agent has done at its place up to now, one by one.
+    pub(super) fn place_news_so_far(&mut self) -> Option<ToolNews> {
+        self.place().and_then(Place::news_so_far)
     }
 
     pub(super) fn is_absent(&self) -> bool {
@@ -39,7 +78,7 @@ impl Agent {
     pub(super) fn live(&mut self) -> Option<&mut dyn AgentSession> {
         match self {
             Self::Live { session, .. } => Some(session.as_mut()),
-            Self::Absent | Self::Opening(_) => None,
+            Self::Absent | Self::Opening { .. } => None,
         }
     }
 
@@ -47,21 +86,27 @@ impl Agent {
     pub(super) async fn news(&mut self) -> AgentNews {
         match self {
             Self::Absent => std::future::pending().await,
-            Self::Opening(opening) => AgentNews::Opened(opening.await),
-            Self::Live { signals, .. } => match signals.recv().await {
-                Some(mut batch) => {
-                    // What has come in the meantime goes into the same write.
-                    while batch.len() < MOST_SIGNALS_AT_ONCE
-                        && let Ok(more) = signals.try_recv()
-                    {
-                        batch.extend(more);
-                    }
-                    AgentNews::Signals(batch)
-                }
-                None => AgentNews::Vanished,
+            Self::Opening { opening, .. } => AgentNews::Opened(opening.await),
+            Self::Live { signals, place: None, .. } => signalled(signals.recv().await, signals),
+            Self::Live { signals, place: Some(place), .. } => tokio::select! {
+                // What the agent said before it did something comes first.
+                biased;
+                batch = signals.recv() => signalled(batch, signals),
+                news = place.news() => AgentNews::Place(news),
             },
         }
     }
+}
+
+fn signalled(batch: Option<Vec<Signal>>, signals: &mut mpsc::Receiver<Vec<Signal>>) -> AgentNews {
+    let Some(mut batch) = batch else { return AgentNews::Vanished };
+    // What has come in the meantime goes into the same write.
+    while batch.len() < MOST_SIGNALS_AT_ONCE
+        && let Ok(more) = signals.try_recv()
+    {
+        batch.extend(more);
+    }
+    AgentNews::Signals(batch)
 }
 
 /// Enough to make writes cheap, few enough for commands to get a word in.

@@ -8,17 +8,23 @@ use crate::BoxFuture;
 use crate::driver::{Change, Changed};
 use crate::error::Error;
 use crate::log::{Attachment, From, Pace};
-use crate::model::{Answer, Ask, AskId, ClientId, Prompt, Seq, SessionFacts, SessionId, TurnId};
+use crate::model::{
+    Answer, Ask, AskId, CallId, ClientCall, ClientId, Prompt, Seq, SessionFacts, SessionId, ToolReturn, TurnId,
+};
 use crate::store::{SessionRecord, StoreError};
+use crate::tool_host::Offer;
 
 /// Everything that can be asked of a session. The actor takes them one at a time, in order.
 pub enum Command {
     /// A caller that is gone before it learns of its turn has abandoned it.
     Prompt {
-        prompt: Prompt,
-        by: ClientId,
-        footing: Footing,
+        submission: Submission,
         reply: oneshot::Sender<Result<Accepted, Error>>,
+    },
+    /// Gives the results of calls that wait.
+    GiveBack {
+        given: GiveBack,
+        reply: oneshot::Sender<Result<Resumed, Error>>,
     },
     /// Ends the running turn, or the one named, also while it still waits in the queue.
     Cancel {
@@ -40,6 +46,12 @@ pub enum Command {
         from: From,
         pace: Pace,
         reply: oneshot::Sender<Result<Attachment, Error>>,
+    },
+    /// Attaches and describes in one step: what is described is what the attachment ends at.
+    Join {
+        from: From,
+        pace: Pace,
+        reply: oneshot::Sender<Result<Joined, Error>>,
     },
     Change {
         change: Change,
@@ -69,6 +81,52 @@ pub enum Command {
     Close {
         reply: oneshot::Sender<Result<(), Error>>,
     },
+}
+
+/// A prompt, and what comes with it.
+#[derive(Clone, Debug)]
+pub struct Submission {
+    pub prompt: Prompt,
+    pub by: ClientId,
+    pub footing: Footing,
+    /// What the agent is offered from this turn on. `None` leaves what it is offered as it is.
+    pub offer: Option<Offer>,
+}
+
+/// Results of calls that wait, all of one turn.
+#[derive(Clone, Debug)]
+pub struct GiveBack {
+    pub results: Vec<(CallId, ToolReturn)>,
+    pub unanswered: Unanswered,
+    pub by: ClientId,
+}
+
+/// What becomes of the calls that wait and have no result here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unanswered {
+    /// They go on waiting.
+    Wait,
+    /// They fail: the client went on without them.
+    Close,
+}
+
+/// A turn that goes on with the results it waited for.
+#[derive(Clone, Debug)]
+pub struct Resumed {
+    pub turn: TurnId,
+    /// Whoever gave the results attaches after this entry, and reads on to the next `Parked` or `Ended`.
+    pub after: Seq,
+    pub how: Resumption,
+    /// The calls that still wait, oldest first. The entries of some may lie before `after`.
+    pub waiting: Vec<ClientCall>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resumption {
+    /// The agent has the results now.
+    Resolved,
+    /// It has had these very results before. Its turn runs, or ended well.
+    Rejoined,
 }
 
 /// What must be true of a session for a prompt to make sense in it.
@@ -104,6 +162,14 @@ pub struct Description {
     pub queued: usize,
     pub followers: usize,
     pub open_asks: Vec<Ask>,
+    /// The calls that wait for the client, oldest first.
+    pub parked: Vec<ClientCall>,
+}
+
+/// A reader's view of a session, and how the session stands at the end of the snapshot.
+pub struct Joined {
+    pub attachment: Attachment,
+    pub description: Description,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,12 +201,24 @@ impl SessionHandle {
     }
 
     pub async fn prompt(&self, prompt: Prompt, by: ClientId) -> Result<Accepted, Error> {
-        self.ask(|reply| Command::Prompt { prompt, by, footing: Footing::Any, reply }).await
+        self.submit(Submission { prompt, by, footing: Footing::Any, offer: None }).await
     }
 
     /// Prompts only if the conversation stands where the caller believes it to stand.
     pub async fn prompt_after(&self, turn: TurnId, prompt: Prompt, by: ClientId) -> Result<Accepted, Error> {
-        self.ask(|reply| Command::Prompt { prompt, by, footing: Footing::RightAfter(turn), reply }).await
+        self.submit(Submission { prompt, by, footing: Footing::RightAfter(turn), offer: None }).await
+    }
+
+    /// Prompts, and says what the agent shall be offered. Refused as [`Error::MovedOn`] where the agent that is there
+    /// can be offered nothing, since it was opened without a place to look for tools.
+    pub async fn submit(&self, submission: Submission) -> Result<Accepted, Error> {
+        self.ask(|reply| Command::Prompt { submission, reply }).await
+    }
+
+    /// Gives results to the calls that wait for them, and the turn goes on. All or nothing: an id that does not wait is
+    /// refused as [`Error::NotParked`], unless this very result was given for it before.
+    pub async fn give_back(&self, given: GiveBack) -> Result<Resumed, Error> {
+        self.ask(|reply| Command::GiveBack { given, reply }).await
     }
 
     /// Ends this turn, unless somebody else follows the session. The caller has let go of its own attachment before.
@@ -166,6 +244,10 @@ impl SessionHandle {
 
     pub async fn attach(&self, from: From, pace: Pace) -> Result<Attachment, Error> {
         self.ask(|reply| Command::Attach { from, pace, reply }).await
+    }
+
+    pub async fn join(&self, from: From, pace: Pace) -> Result<Joined, Error> {
+        self.ask(|reply| Command::Join { from, pace, reply }).await
     }
 
     pub async fn change(&self, change: Change) -> Result<Changed, Error> {

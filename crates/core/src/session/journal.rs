@@ -3,7 +3,7 @@
 
 use crate::error::Error;
 use crate::log::{Attachment, Draft, From, Pace, SessionLog};
-use crate::model::{Answer, AnsweredBy, AskId, Event, Seq};
+use crate::model::{Answer, AnsweredBy, AskId, CallId, Event, ReturnedBy, Seq, ToolReturn};
 use crate::session::handle::Durable;
 use crate::store::StoreError;
 
@@ -100,26 +100,51 @@ impl Journal {
     }
 }
 
-/// What must not be missing in the log: the ends of turns, and the answers to questions that are in it. A decision
-/// that could not be stored was not taken, so its question counts as cancelled.
+/// What must not be missing in the log: the ends of turns, and the ends of the waits that are in it. A decision that
+/// could not be stored was not taken, so a question counts as cancelled and a call as failed.
 fn owed_of(drafts: &[Draft]) -> Vec<Draft> {
-    let lost = asked_in(drafts);
-    let owed = drafts.iter().filter_map(|draft| match &draft.event {
-        Event::Ended(_) => Some(draft.clone()),
-        Event::Answered { ask, .. } if !lost.contains(ask) => {
-            let event = Event::Answered { ask: *ask, answer: Answer::Cancelled, by: AnsweredBy::Cancel };
-            Some(Draft { turn: draft.turn, event, frame: None })
-        }
-        _ => None,
+    let lost = waits_in(drafts);
+    let owed = drafts.iter().filter_map(|draft| {
+        let event = match (&draft.event, ended_by(&draft.event)) {
+            (Event::Ended(outcome), _) => Event::Ended(outcome.clone()),
+            (_, None) => return None,
+            (_, Some(wait)) if lost.contains(&wait) => return None,
+            (_, Some(Wait::Ask(ask))) => Event::Answered { ask, answer: Answer::Cancelled, by: AnsweredBy::Cancel },
+            (_, Some(Wait::Call(call))) => {
+                let result = Box::new(ToolReturn::failed(NOT_KEPT));
+                Event::Returned { call, result, by: ReturnedBy::Cancel }
+            }
+        };
+        Some(Draft { turn: draft.turn, event, frame: None })
     });
     owed.collect()
 }
 
-/// The questions among the drafts.
-pub(super) fn asked_in(drafts: &[Draft]) -> Vec<AskId> {
-    let asked = drafts.iter().filter_map(|draft| match &draft.event {
-        Event::Asked(ask) => Some(ask.id),
+/// What the agent is told of a result that could not be stored.
+pub(super) const NOT_KEPT: &str = "the result of this call could not be stored, so it does not count";
+
+/// Something that the agent waits for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wait {
+    Ask(AskId),
+    Call(CallId),
+}
+
+/// The waits that begin among the drafts.
+pub(super) fn waits_in(drafts: &[Draft]) -> Vec<Wait> {
+    let waits = drafts.iter().filter_map(|draft| match &draft.event {
+        Event::Asked(ask) => Some(Wait::Ask(ask.id)),
+        Event::Called(call) => Some(Wait::Call(call.id)),
         _ => None,
     });
-    asked.collect()
+    waits.collect()
+}
+
+/// The wait that ends with this event.
+pub(super) fn ended_by(event: &Event) -> Option<Wait> {
+    match event {
+        Event::Answered { ask, .. } => Some(Wait::Ask(*ask)),
+        Event::Returned { call, .. } => Some(Wait::Call(*call)),
+        _ => None,
+    }
 }

@@ -6,11 +6,14 @@ use std::time::Duration;
 
 use crate::error::Error;
 use crate::model::{Prompt, TurnId};
+use crate::tool_host::Offer;
 
 pub(super) struct Waiting {
     pub turn: TurnId,
     pub prompt: Prompt,
     pub memory: Memory,
+    /// What the agent shall be offered from here on, where the prompt says so.
+    pub offer: Option<Box<Offer>>,
 }
 
 /// Whether a prompt makes sense to an agent that knows nothing of the turns before.

@@ -1,5 +1,7 @@
 //! Every live session by its id, and the way back to those that are only on disk.
 
+mod views;
+
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,6 +13,7 @@ use tokio::task::JoinSet;
 use super::actor::{Actor, Parts};
 use super::handle::SessionHandle;
 use super::journal::Journal;
+use super::overview::Overview;
 use super::unfinished::unfinished_turns;
 use crate::driver::{Driver, Resume, SessionSpec, SlashCommands, ToolServer};
 use crate::error::Error;
@@ -18,6 +21,7 @@ use crate::limit::Limits;
 use crate::log::{Draft, LogEntry, SessionLog};
 use crate::model::{AgentName, Event, Failure, FailureKind, Outcome, Principal, Seq, SessionId, Timestamp, TurnId};
 use crate::store::{LogWriter, Reopened, SessionRecord, Store, StoreError};
+use crate::tool_host::ToolHost;
 use crate::turn::PermissionPolicy;
 
 /// An agent that sessions can be opened with.
@@ -56,6 +60,8 @@ pub struct Sessions {
     store: Arc<dyn Store>,
     agents: HashMap<AgentName, AgentSetup>,
     config: SessionsConfig,
+    tool_host: Option<Arc<dyn ToolHost>>,
+    overview: Arc<Overview>,
     inner: Mutex<Inner>,
 }
 
@@ -107,7 +113,18 @@ const MAILBOX: usize = 64;
 
 impl Sessions {
     pub fn new(store: Arc<dyn Store>, agents: HashMap<AgentName, AgentSetup>, config: SessionsConfig) -> Self {
-        Self { store, agents, config, inner: Mutex::default() }
+        Self { store, agents, config, tool_host: None, overview: Arc::new(Overview::new()), inner: Mutex::default() }
+    }
+
+    /// Where agents find the tools that clients run. Without one, none can be offered.
+    #[must_use]
+    pub fn with_tool_host(mut self, host: Arc<dyn ToolHost>) -> Self {
+        self.tool_host = Some(host);
+        self
+    }
+
+    pub fn tool_host(&self) -> Option<&Arc<dyn ToolHost>> {
+        self.tool_host.as_ref()
     }
 
     pub fn agents(&self) -> impl Iterator<Item = (&AgentName, &AgentSetup)> {
@@ -259,9 +276,11 @@ impl Sessions {
             last_turn: past.last_turn,
             driver: setup.driver,
             store: Arc::clone(&self.store),
+            tool_host: self.tool_host.clone(),
             limits: setup.limits,
             policy: setup.policy,
             lost: past.lost,
+            overview: Arc::clone(&self.overview),
         });
         inner.tasks.spawn(async move {
             actor.run(commands).await;
@@ -321,7 +340,8 @@ pub enum Viewer {
 }
 
 impl Viewer {
-    fn may_see(&self, owner: &Principal) -> bool {
+    /// Whether what `owner` has is there for this viewer at all.
+    pub fn may_see(&self, owner: &Principal) -> bool {
         match self {
             Self::Admin => true,
             Self::Principal(principal) => principal == owner,

@@ -1,16 +1,22 @@
 //! The turn machine. Pure: no await, no channel, and time comes as an argument. The actor around it is a loop.
 
+mod asks;
+mod calls;
+
 use std::time::Duration;
 
 use tokio::time::Instant;
 
+use self::asks::OpenAsk;
+use self::calls::Calls;
+pub use self::calls::NewCall;
 use super::clock::{Clock, RanOut};
 use super::policy::PermissionPolicy;
 use crate::driver::{AgentStop, Signal, Update};
-use crate::error::Error;
 use crate::limit::Limits;
 use crate::model::{
-    Answer, AnsweredBy, Ask, AskId, ClientId, Event, Failure, FailureKind, Frame, Outcome, TurnId, Usage,
+    Answer, AskId, CallId, Event, Failure, FailureKind, Frame, Outcome, ReturnedBy, SessionId, ToolReturn, TurnId,
+    Usage,
 };
 
 /// What the actor must do, in this order.
@@ -25,6 +31,11 @@ pub enum Action {
         ask: AskId,
         answer: Answer,
     },
+    /// The result of a call of a client's tool, for the place where the agent waits for it.
+    ReturnCall {
+        call: CallId,
+        result: ToolReturn,
+    },
     /// The agent no longer obeys: end its session, and its process with it.
     GiveUpAgent,
 }
@@ -34,6 +45,7 @@ pub struct Turn {
     state: State,
     clock: Clock,
     asks: Vec<OpenAsk>,
+    calls: Calls,
     received: u64,
     usage: Usage,
     limits: Limits,
@@ -64,22 +76,18 @@ enum Why {
     Broken(Failure),
 }
 
-struct OpenAsk {
-    ask: Ask,
-    until: Instant,
-}
-
 /// Trailing updates are waited for at most this long, however steadily they come.
 const LONGEST_DRAIN: Duration = Duration::from_secs(30);
 
 impl Turn {
     /// A turn whose prompt has just gone to the agent.
-    pub fn start(id: TurnId, limits: Limits, policy: PermissionPolicy, now: Instant) -> Self {
+    pub fn start(session: SessionId, id: TurnId, limits: Limits, policy: PermissionPolicy, now: Instant) -> Self {
         Self {
             id,
             state: State::Running,
             clock: Clock::start(limits.idle, limits.turn, now),
             asks: Vec::new(),
+            calls: Calls::none(session),
             received: 0,
             usage: Usage::default(),
             limits,
@@ -95,16 +103,11 @@ impl Turn {
         matches!(self.state, State::Ended)
     }
 
-    /// The questions that wait for an answer, oldest first.
-    pub fn open_asks(&self) -> impl Iterator<Item = &Ask> {
-        self.asks.iter().map(|open| &open.ask)
-    }
-
     /// When [`Turn::on_deadline`] must be called, if nothing happens before.
     pub fn deadline(&self) -> Option<Instant> {
         let asks = self.asks.iter().map(|open| open.until).min();
         match &self.state {
-            State::Running => self.clock.deadline().into_iter().chain(asks).min(),
+            State::Running => self.clock.deadline().into_iter().chain(asks).chain(self.calls.deadline()).min(),
             State::Cancelling { until, .. } => Some(*until),
             State::Draining { until, at_most, .. } => Some(*until.min(at_most)),
             State::Ended => None,
@@ -152,28 +155,10 @@ impl Turn {
         }
     }
 
-    /// Somebody answers a question. The first answer wins; every later one is refused.
-    pub fn on_answer(
-        &mut self,
-        ask: AskId,
-        answer: Answer,
-        by: ClientId,
-        now: Instant,
-        actions: &mut Vec<Action>,
-    ) -> Result<(), Error> {
-        let open = self.asks.iter().find(|open| open.ask.id == ask).ok_or(Error::NotAsked)?;
-        if !open.ask.accepts(&answer) {
-            return Err(Error::Invalid(format!(
-                "`{answer:?}` is not an answer to this question; answer with one of the options it offers"
-            )));
-        }
-        self.resolve(ask, answer, AnsweredBy::Client(by), now, actions);
-        Ok(())
-    }
-
     /// Ends the turn now, whatever the agent does: the session or the gateway is going away, or the log is broken.
     pub fn abort(&mut self, failure: Failure, now: Instant, actions: &mut Vec<Action>) {
         if !self.is_ended() {
+            self.close_calls("the turn was ended before a result came", ReturnedBy::Cancel, now, actions);
             self.end(Outcome::Interrupted(failure), now, actions);
             actions.push(Action::CancelAgent);
         }
@@ -183,6 +168,7 @@ impl Turn {
         match &self.state {
             State::Running => {
                 self.expire_asks(now, actions);
+                self.expire_calls(now, actions);
                 if let Some(ran_out) = self.clock.ran_out(now) {
                     let failure = self.timed_out(ran_out);
                     self.cancel(Why::Broken(failure), now, actions);
@@ -203,9 +189,7 @@ impl Turn {
 
     fn on_update(&mut self, update: Update, now: Instant, actions: &mut Vec<Action>) {
         let Update { event, frame } = update;
-        self.received += frame.as_ref().map_or(0, |frame| frame.bytes.len() as u64);
-        if self.received > self.limits.turn_bytes {
-            self.too_much(now, actions);
+        if !self.takes(frame.as_ref().map_or(0, |frame| frame.bytes.len()), now, actions) {
             if let Event::Asked(ask) = event {
                 // Not kept, but an agent that waits for an answer could not obey the cancel.
                 actions.push(Action::AnswerAgent { ask: ask.id, answer: Answer::Cancelled });
@@ -222,37 +206,12 @@ impl Turn {
                 self.usage.merge(&usage);
                 actions.push(Action::Log { event: Event::Usage(self.usage), frame });
             }
-            event => actions.push(Action::Log { event, frame }),
-        }
-    }
-
-    fn on_asked(&mut self, ask: Ask, frame: Option<Frame>, now: Instant, actions: &mut Vec<Action>) {
-        let id = ask.id;
-        let at_once = match &self.state {
-            // An agent that waits for an answer would never get to its end.
-            State::Cancelling { .. } | State::Draining { .. } | State::Ended => {
-                Some((Answer::Cancelled, AnsweredBy::Cancel))
+            event => {
+                if matches!(event, Event::Text(_) | Event::Thought(_) | Event::Content(_)) {
+                    self.linger(now);
+                }
+                actions.push(Action::Log { event, frame });
             }
-            State::Running if self.asks.len() >= self.limits.open_asks => Some((ask.reject(), AnsweredBy::Policy)),
-            State::Running => self.policy.decide(&ask).map(|answer| (answer, AnsweredBy::Policy)),
-        };
-        actions.push(Action::Log { event: Event::Asked(Box::new(ask.clone())), frame });
-        if let Some((answer, by)) = at_once {
-            let event = Event::Answered { ask: id, answer: answer.clone(), by };
-            actions.push(Action::Log { event, frame: None });
-            actions.push(Action::AnswerAgent { ask: id, answer });
-        } else {
-            self.asks.push(OpenAsk { ask, until: now + self.limits.answer });
-            self.clock.wait_begins(now);
-        }
-    }
-
-    /// The agent took its question back.
-    fn on_withdrawn(&mut self, ask: AskId, event: Event, now: Instant, actions: &mut Vec<Action>) {
-        if let Some(at) = self.asks.iter().position(|open| open.ask.id == ask) {
-            self.asks.remove(at);
-            self.clock.wait_ends(now);
-            actions.push(Action::Log { event, frame: None });
         }
     }
 
@@ -269,7 +228,7 @@ impl Turn {
         if self.limits.quiet.is_zero() {
             self.end(outcome, now, actions);
         } else {
-            self.close_asks(now, actions);
+            self.close_waits(now, actions);
             let until = now + self.limits.quiet;
             self.state = State::Draining { outcome, until, at_most: now + LONGEST_DRAIN };
         }
@@ -278,33 +237,20 @@ impl Turn {
     fn cancel(&mut self, why: Why, now: Instant, actions: &mut Vec<Action>) {
         self.state = State::Cancelling { until: now + self.limits.cancel_grace, why };
         actions.push(Action::CancelAgent);
+        self.close_calls("the turn was cancelled", ReturnedBy::Cancel, now, actions);
         self.close_asks(now, actions);
     }
 
     fn end(&mut self, outcome: Outcome, now: Instant, actions: &mut Vec<Action>) {
-        self.close_asks(now, actions);
+        self.close_waits(now, actions);
         self.state = State::Ended;
         actions.push(Action::Log { event: Event::Ended(outcome), frame: None });
     }
 
-    fn resolve(&mut self, ask: AskId, answer: Answer, by: AnsweredBy, now: Instant, actions: &mut Vec<Action>) {
-        self.asks.retain(|open| open.ask.id != ask);
-        self.clock.wait_ends(now);
-        actions.push(Action::Log { event: Event::Answered { ask, answer: answer.clone(), by }, frame: None });
-        actions.push(Action::AnswerAgent { ask, answer });
-    }
-
-    fn close_asks(&mut self, now: Instant, actions: &mut Vec<Action>) {
-        while let Some(open) = self.asks.first() {
-            self.resolve(open.ask.id, Answer::Cancelled, AnsweredBy::Cancel, now, actions);
-        }
-    }
-
-    fn expire_asks(&mut self, now: Instant, actions: &mut Vec<Action>) {
-        while let Some(open) = self.asks.iter().find(|open| open.until <= now) {
-            let (id, answer) = (open.ask.id, open.ask.reject());
-            self.resolve(id, answer, AnsweredBy::Timeout, now, actions);
-        }
+    /// The agent is at its end, and waits for nothing any more.
+    fn close_waits(&mut self, now: Instant, actions: &mut Vec<Action>) {
+        self.close_calls("the agent ended its turn before a result came", ReturnedBy::Agent, now, actions);
+        self.close_asks(now, actions);
     }
 
     fn count_usage(&mut self, usage: &Usage, actions: &mut Vec<Action>) {
@@ -315,8 +261,11 @@ impl Turn {
         }
     }
 
-    fn too_much(&mut self, now: Instant, actions: &mut Vec<Action>) {
-        if matches!(self.state, State::Running) {
+    /// Counts what the agent sent. What is over the limit ends the turn and is not kept.
+    fn takes(&mut self, bytes: usize, now: Instant, actions: &mut Vec<Action>) -> bool {
+        self.received += bytes as u64;
+        let is_within = self.received <= self.limits.turn_bytes;
+        if !is_within && matches!(self.state, State::Running) {
             let limit = self.limits.turn_bytes;
             let failure = Failure::new(
                 FailureKind::LimitReached,
@@ -324,6 +273,7 @@ impl Turn {
             );
             self.cancel(Why::Broken(failure), now, actions);
         }
+        is_within
     }
 
     fn timed_out(&self, ran_out: RanOut) -> Failure {

@@ -5,6 +5,7 @@ pub mod follow;
 pub mod ledger;
 pub mod rig;
 pub mod store;
+pub mod tools;
 pub mod world;
 
 use std::sync::Arc;
@@ -55,7 +56,10 @@ pub fn permission(id: u64, kind: ToolKind, options: &[OptionKind]) -> Ask {
         let name: Arc<str> = format!("{kind:?}").into();
         AskOption { id: Arc::clone(&name), name, kind: *kind }
     });
-    Ask { id: AskId(id), body: AskBody::Permission { tool: Box::new(tool), options: options.collect(), subject: Subject::AgentTool } }
+    Ask {
+        id: AskId(id),
+        body: AskBody::Permission { tool: Box::new(tool), options: options.collect(), subject: Subject::AgentTool },
+    }
 }
 
 /// A permission to run a command, with the usual two options.

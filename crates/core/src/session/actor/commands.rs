@@ -8,9 +8,9 @@ use tokio::time::Instant;
 use super::{Actor, Beside, Next, Stage, answer, report};
 use crate::driver::{Change, Changed};
 use crate::error::Error;
-use crate::log::Draft;
+use crate::log::{Draft, From, Pace};
 use crate::model::{Answer, AskId, ClientId, Event, Outcome, Prompt, SessionFacts, TurnId};
-use crate::session::handle::{Accepted, Command, Description, Durable, Footing, TurnState};
+use crate::session::handle::{Accepted, Command, Description, Durable, Footing, Joined, Submission, TurnState};
 use crate::session::queue::{Memory, Waiting};
 use crate::turn::Turn;
 
@@ -21,11 +21,15 @@ impl Actor {
             self.idle_since = Instant::now();
         }
         match command {
-            Command::Prompt { prompt, by, footing, reply } => {
-                let accepted = self.on_prompt(prompt, by, footing);
+            Command::Prompt { submission, reply } => {
+                let accepted = self.on_prompt(submission);
                 if let Err(Ok(unheard)) = reply.send(accepted) {
                     report(self.on_abandon(unheard.turn), "the end of a turn");
                 }
+            }
+            Command::GiveBack { given, reply } => {
+                let resumed = self.on_give_back(given);
+                answer(reply, resumed);
             }
             Command::Abandon { turn, reply } => answer(reply, self.on_abandon(turn)),
             Command::Cancel { turn, reply } => answer(reply, self.on_cancel(turn)),
@@ -34,6 +38,10 @@ impl Actor {
                 answer(reply, result);
             }
             Command::Attach { from, pace, reply } => answer(reply, self.journal.attach(from, pace)),
+            Command::Join { from, pace, reply } => {
+                let joined = self.on_join(from, pace);
+                answer(reply, joined);
+            }
             Command::Change { change, reply } => self.on_change(change, reply),
             Command::Wake { reply } => self.on_wake(reply),
             Command::Describe { reply } => {
@@ -69,13 +77,17 @@ impl Actor {
         matches!(self.stage, Stage::Idle) && self.queue.len() == 0 && self.journal.followers() == 0
     }
 
-    fn on_prompt(&mut self, prompt: Prompt, by: ClientId, footing: Footing) -> Result<Accepted, Error> {
+    fn on_prompt(&mut self, submission: Submission) -> Result<Accepted, Error> {
+        let Submission { prompt, by, footing, offer } = submission;
         let busy = !matches!(self.stage, Stage::Idle);
         let memory = match footing {
             Footing::Any => Memory::Optional,
             Footing::RightAfter(turn) if turn == self.last_turn && !busy && self.may_remember() => Memory::Needed,
             Footing::RightAfter(_) => return Err(Error::MovedOn),
         };
+        if let Some(offer) = &offer {
+            self.check_offer(offer)?;
+        }
         if busy {
             self.queue.check()?;
         }
@@ -89,7 +101,7 @@ impl Actor {
             self.record.title = title_of(&prompt);
             self.keep_record();
         }
-        self.queue.push(Waiting { turn, prompt, memory });
+        self.queue.push(Waiting { turn, prompt, memory, offer: offer.map(Box::new) });
         self.start_next();
         Ok(Accepted { turn, seq, ahead, durable: self.journal.sync() })
     }
@@ -111,7 +123,9 @@ impl Actor {
             return self.end_unstarted(waiting.turn, Outcome::Cancelled);
         }
         match &self.stage {
-            Stage::Opening(waiting) if turn.is_none_or(|turn| turn == waiting.turn) => {
+            Stage::Opening(waiting) | Stage::Offering { waiting, .. }
+                if turn.is_none_or(|turn| turn == waiting.turn) =>
+            {
                 let turn = waiting.turn;
                 self.stage = Stage::Idle;
                 self.end_unstarted(turn, Outcome::Cancelled)?;
@@ -120,7 +134,7 @@ impl Actor {
             Stage::Running(running) if turn.is_none_or(|turn| turn == running.id()) => {
                 self.with_turn(Turn::on_cancel);
             }
-            Stage::Idle | Stage::Opening(_) | Stage::Running(_) | Stage::Settling { .. } => {}
+            Stage::Idle | Stage::Opening(_) | Stage::Offering { .. } | Stage::Running(_) | Stage::Settling { .. } => {}
         }
         Ok(())
     }
@@ -152,12 +166,23 @@ impl Actor {
         self.open_agent();
     }
 
+    fn on_join(&mut self, from: From, pace: Pace) -> Result<Joined, Error> {
+        let attachment = self.journal.attach(from, pace)?;
+        self.shown = None;
+        Ok(Joined { attachment, description: self.describe()? })
+    }
+
     fn describe(&mut self) -> Result<Description, Error> {
         self.journal.check()?;
-        let (turn, open_asks) = match &self.stage {
-            Stage::Idle | Stage::Settling { .. } => (TurnState::Idle, Vec::new()),
-            Stage::Opening(waiting) => (TurnState::Opening(waiting.turn), Vec::new()),
-            Stage::Running(turn) => (TurnState::Running(turn.id()), turn.open_asks().cloned().collect()),
+        let (turn, open_asks, parked) = match &self.stage {
+            Stage::Idle | Stage::Settling { .. } => (TurnState::Idle, Vec::new(), Vec::new()),
+            Stage::Opening(waiting) | Stage::Offering { waiting, .. } => {
+                (TurnState::Opening(waiting.turn), Vec::new(), Vec::new())
+            }
+            Stage::Running(turn) => {
+                let asks = turn.open_asks().cloned().collect();
+                (TurnState::Running(turn.id()), asks, turn.parked_calls().cloned().collect())
+            }
         };
         Ok(Description {
             record: self.record.clone(),
@@ -167,6 +192,7 @@ impl Actor {
             queued: self.queue.len(),
             followers: self.journal.followers(),
             open_asks,
+            parked,
         })
     }
 }

@@ -19,6 +19,7 @@ impl Actor {
             AgentNews::Opened(Ok(opened)) => self.on_opened(opened),
             AgentNews::Opened(Err(failure)) => self.on_open_failed(failure),
             AgentNews::Signals(signals) => self.on_signals(signals),
+            AgentNews::Place(news) => self.on_place(news),
             AgentNews::Vanished => {
                 let failure = Failure::new(FailureKind::Internal, "the driver let go of the session");
                 self.on_signals(vec![Signal::Lost(failure)]);
@@ -27,10 +28,18 @@ impl Actor {
     }
 
     fn on_opened(&mut self, opened: Opened) {
+        tracing::info!(
+            target: "gembridge::audit",
+            principal = self.record.principal.as_str(),
+            session = %self.record.id,
+            agent = %self.record.agent,
+            agent_pid = opened.agent.process(),
+            "agent"
+        );
         self.facts = opened.facts;
         self.record.agent_session = Some(opened.agent_session);
         self.keep_record();
-        self.agent = Agent::Live { session: opened.agent, signals: opened.signals };
+        self.agent.arrive(opened.agent, opened.signals);
         if let Some(reason) = self.lost.take().filter(|_| !opened.resumed) {
             let replaced = Draft { turn: None, event: Event::AgentReplaced { reason }, frame: None };
             let logged = self.journal.append(vec![replaced]);
@@ -69,12 +78,7 @@ impl Actor {
         for reply in self.waking.drain(..) {
             answer(reply, Err(Error::Agent(failure.clone())));
         }
-        if let Stage::Opening(waiting) = &self.stage {
-            let turn = waiting.turn;
-            self.stage = Stage::Idle;
-            let ended = self.end_unstarted(turn, Outcome::Interrupted(failure));
-            report(ended, "the end of a turn");
-        }
+        self.fail_unsent(failure);
         self.start_next();
     }
 
@@ -85,6 +89,10 @@ impl Actor {
             if let Signal::Update(update) = &signal {
                 self.learn(&update.event);
             }
+            if !matches!(signal, Signal::Update(_)) {
+                // It did that before it came to its end.
+                self.hear_place(now, &mut actions);
+            }
             if let Signal::Lost(failure) = &signal {
                 self.agent = Agent::Absent;
                 self.agent_lost(failure.message.clone());
@@ -94,14 +102,21 @@ impl Actor {
                     turn.on_agent(signal, now, &mut actions);
                 }
                 Stage::Settling { .. } => self.settle(signal, &mut actions),
+                // It was lost while it read the list of tools: the next one would fare no better.
+                Stage::Offering { .. } if matches!(signal, Signal::Lost(_)) => {
+                    if let Signal::Lost(failure) = signal {
+                        self.fail_unsent(failure);
+                    }
+                }
                 // Between turns only what the session itself tells is of interest.
-                Stage::Idle | Stage::Opening(_) | Stage::Running(_) => {
+                Stage::Idle | Stage::Opening(_) | Stage::Offering { .. } | Stage::Running(_) => {
                     if let Signal::Update(update) = signal {
                         between_turns(update, &mut actions);
                     }
                 }
             }
         }
+        self.hear_place(now, &mut actions);
         self.act(actions);
         self.start_next();
     }

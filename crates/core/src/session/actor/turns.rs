@@ -2,27 +2,31 @@
 
 use tokio::time::Instant;
 
+use super::offers::Readiness;
 use super::{Actor, Stage, report};
 use crate::driver::{Parting, Resume};
 use crate::error::Error;
 use crate::log::Draft;
-use crate::model::{Answer, Event, Failure, FailureKind, Outcome, Timestamp, TurnId};
+use crate::model::{Answer, Event, Failure, FailureKind, Outcome, Timestamp, ToolReturn, TurnId};
 use crate::session::agent::Agent;
-use crate::session::journal::asked_in;
+use crate::session::journal::{NOT_KEPT, ended_by, waits_in};
 use crate::session::queue::Waiting;
 use crate::turn::{Action, Turn};
 
 /// A prompt that the agent did not take.
 pub(super) struct Unsent {
-    waiting: Waiting,
-    failure: Failure,
+    pub waiting: Waiting,
+    pub failure: Failure,
 }
 
 impl Actor {
     /// Begins the next waiting turn, if the session is free.
     pub(super) fn start_next(&mut self) {
         while matches!(self.stage, Stage::Idle) {
-            let Some(waiting) = self.queue.pop() else { return };
+            let Some(mut waiting) = self.queue.pop() else { return };
+            if let Some(offer) = waiting.offer.take() {
+                self.offer = *offer;
+            }
             // An agent shall not work for a log that cannot take it.
             if let Err(error) = self.journal.check() {
                 self.end_unsent(Unsent { waiting, failure: error.into_failure() });
@@ -48,24 +52,30 @@ impl Actor {
 
     pub(super) fn open_agent(&mut self) {
         if self.agent.is_absent() {
-            self.agent = Agent::open(&self.driver, self.spec.clone());
+            self.agent = self.new_agent();
         }
     }
 
     /// Hands the prompt at the head, if there is one, to the agent that is there.
     pub(super) fn send_prompt(&mut self) -> Result<(), Unsent> {
-        let Some(agent) = self.agent.live() else { return Ok(()) };
-        match std::mem::replace(&mut self.stage, Stage::Idle) {
-            Stage::Opening(waiting) => {
-                if let Err(failure) = agent.prompt(&waiting.prompt) {
-                    return Err(Unsent { waiting, failure });
-                }
-                let turn = Turn::start(waiting.turn, self.limits, self.policy.clone(), Instant::now());
-                self.stage = Stage::Running(Box::new(turn));
-                self.act(vec![Action::Log { event: Event::Started, frame: None }]);
-            }
-            other => self.stage = other,
+        if self.agent.live().is_none() {
+            return Ok(());
         }
+        let Some(waiting) = self.stage.take_unsent() else { return Ok(()) };
+        match self.present() {
+            Readiness::Ready => {}
+            Readiness::Unread => {
+                self.await_reading(waiting);
+                return Ok(());
+            }
+            Readiness::NoPlace => return Err(Self::without_place(waiting)),
+        }
+        if let Some(Err(failure)) = self.agent.live().map(|agent| agent.prompt(&waiting.prompt)) {
+            return Err(Unsent { waiting, failure });
+        }
+        let turn = Turn::start(self.record.id, waiting.turn, self.limits, self.policy.clone(), Instant::now());
+        self.stage = Stage::Running(Box::new(turn));
+        self.act(vec![Action::Log { event: Event::Started, frame: None }]);
         Ok(())
     }
 
@@ -99,14 +109,16 @@ impl Actor {
     pub(super) fn act_and_store(&mut self, actions: Vec<Action>) -> Result<(), Error> {
         let (mut turn, agent_ended) = match &self.stage {
             Stage::Running(turn) => (Some(turn.id()), turn.is_ended()),
-            Stage::Idle | Stage::Opening(_) | Stage::Settling { .. } => (None, true),
+            Stage::Idle | Stage::Opening(_) | Stage::Offering { .. } | Stage::Settling { .. } => (None, true),
         };
         let mut drafts = Vec::with_capacity(actions.len());
         let mut orders = Vec::new();
+        let mut ended_well = false;
         for action in actions {
             match action {
                 Action::Log { event, frame } => {
                     let ends = matches!(event, Event::Ended(_));
+                    ended_well |= matches!(event, Event::Ended(Outcome::Finished(_)));
                     drafts.push(Draft { turn, event, frame });
                     if ends {
                         // What came in one breath with the end is no part of the turn.
@@ -123,10 +135,18 @@ impl Actor {
                 Action::AnswerAgent { ask, .. } if stored.is_err() => {
                     Action::AnswerAgent { ask, answer: Answer::Cancelled }
                 }
+                Action::ReturnCall { call, .. } if stored.is_err() => {
+                    Action::ReturnCall { call, result: ToolReturn::failed(NOT_KEPT) }
+                }
                 order => order,
             });
         }
-        if matches!(&self.stage, Stage::Running(turn) if turn.is_ended()) {
+        if let Stage::Running(turn) = &self.stage
+            && turn.is_ended()
+        {
+            if turn.has_called() && !(ended_well && stored.is_ok()) {
+                self.given.forget(turn.id());
+            }
             self.after_turn(agent_ended);
         }
         stored
@@ -144,6 +164,9 @@ impl Actor {
     }
 
     pub(super) fn order(&mut self, order: Action) {
+        if let Action::ReturnCall { call, result } = order {
+            return self.return_call(call, result);
+        }
         let Some(agent) = self.agent.live() else { return };
         let sent = match order {
             Action::CancelAgent => agent.cancel(),
@@ -153,7 +176,7 @@ impl Actor {
                 self.part_with_agent(Parting::Kill);
                 Ok(())
             }
-            Action::Log { .. } => Ok(()),
+            Action::Log { .. } | Action::ReturnCall { .. } => Ok(()),
         };
         // A command that cannot reach the agent means that the agent is going: its loss comes as a signal.
         if let Err(failure) = sent {
@@ -163,14 +186,21 @@ impl Actor {
 
     /// Writes what a turn brought. A turn that cannot be written is over.
     fn write(&mut self, drafts: Vec<Draft>) -> Result<(), Error> {
-        let lost = asked_in(&drafts);
-        let Err(error) = self.journal.append(drafts) else { return Ok(()) };
+        let lost = waits_in(&drafts);
+        let told_before = self.told_before(&drafts);
+        let error = match self.journal.append(drafts) {
+            Ok(newest) => {
+                self.note_told(told_before, newest);
+                return Ok(());
+            }
+            Err(error) => error,
+        };
         let Stage::Running(turn) = &mut self.stage else { return Err(error) };
         let (id, mut actions) = (turn.id(), Vec::new());
         turn.abort(error.clone().into_failure(), Instant::now(), &mut actions);
         for action in actions {
             match action {
-                Action::Log { event: Event::Answered { ask, .. }, .. } if lost.contains(&ask) => {}
+                Action::Log { event, .. } if ended_by(&event).is_some_and(|wait| lost.contains(&wait)) => {}
                 Action::Log { event, frame } => {
                     let owed = self.journal.append(vec![Draft { turn: Some(id), event, frame }]);
                     report(owed.map(|_| ()), "the end of a turn");

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use gembridge_core::log::{Attachment, From, LogEntry, Pace};
-use gembridge_core::model::{Event, Outcome, Seq, TurnId};
+use gembridge_core::model::{CallId, Event, Outcome, ReturnedBy, Seq, TurnId};
 use gembridge_core::session::SessionHandle;
 use gembridge_core::store::Store;
 use tokio::sync::mpsc;
@@ -20,6 +20,12 @@ impl Reader {
     /// Reads the session from its first entry.
     pub async fn of(handle: &SessionHandle, store: &MemoryStore) -> Self {
         let attachment = handle.attach(From::After(Seq::START), Pace::Own).await.expect("attaching works");
+        Self::take(attachment, handle, store).await
+    }
+
+    /// Reads what comes after this entry.
+    pub async fn after(seq: Seq, handle: &SessionHandle, store: &MemoryStore) -> Self {
+        let attachment = handle.attach(From::After(seq), Pace::Own).await.expect("attaching works");
         Self::take(attachment, handle, store).await
     }
 
@@ -58,6 +64,24 @@ impl Reader {
             _ => None,
         };
         self.until(ended).await
+    }
+
+    /// Reads on to where the agent waits for its client.
+    pub async fn until_parked(&mut self) -> Vec<CallId> {
+        let parked = |entry: &LogEntry| match &entry.event {
+            Event::Parked(calls) => Some(calls.clone()),
+            _ => None,
+        };
+        self.until(parked).await
+    }
+
+    /// Reads on to the next end of a call.
+    pub async fn until_returned(&mut self) -> (CallId, ReturnedBy) {
+        let returned = |entry: &LogEntry| match &entry.event {
+            Event::Returned { call, by, .. } => Some((*call, *by)),
+            _ => None,
+        };
+        self.until(returned).await
     }
 
     /// Reads on to the next question.

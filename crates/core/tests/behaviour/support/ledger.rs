@@ -3,12 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use gembridge_core::log::LogEntry;
-use gembridge_core::model::{AskId, Event, Outcome, TurnId};
+use gembridge_core::model::{AskId, CallId, Event, Outcome, TurnId};
 
-/// Checks the order of the log, one end per turn as its last entry, and at most one answer per question.
+/// Checks the order of the log, one end per turn as its last entry, at most one answer per question
+/// and at most one result per call.
 pub fn check(entries: &[LogEntry]) {
     let mut ended = BTreeSet::new();
     let mut answered: BTreeMap<AskId, usize> = BTreeMap::new();
+    let mut returned: BTreeMap<CallId, usize> = BTreeMap::new();
     for (at, entry) in entries.iter().enumerate() {
         assert_eq!(entry.seq.0, at as u64 + 1, "numbers go up by one");
         assert!(at == 0 || entries[at - 1].at <= entry.at, "time never goes back in a log");
@@ -24,6 +26,16 @@ pub fn check(entries: &[LogEntry]) {
                 let answers = answered.get_mut(ask).expect("asked before it is answered");
                 *answers += 1;
                 assert_eq!(*answers, 1, "answered twice: {entry:?}");
+            }
+            Event::Called(call) => assert!(returned.insert(call.id, 0).is_none(), "called twice: {entry:?}"),
+            Event::Returned { call, .. } => {
+                let returns = returned.get_mut(call).expect("called before it returns");
+                *returns += 1;
+                assert_eq!(*returns, 1, "returned twice: {entry:?}");
+            }
+            Event::Parked(calls) => {
+                assert!(!calls.is_empty(), "somebody is waited for: {entry:?}");
+                assert!(calls.iter().all(|call| returned.get(call) == Some(&0)), "they all wait: {entry:?}");
             }
             _ => {}
         }
@@ -53,6 +65,10 @@ pub fn story(entries: &[LogEntry], turn: TurnId) -> Vec<&'static str> {
         Event::Text(_) => "text",
         Event::Asked(_) => "asked",
         Event::Answered { .. } => "answered",
+        Event::Called(_) => "called",
+        Event::Parked(_) => "parked",
+        Event::Returned { .. } => "returned",
+        Event::Output(_) => "output",
         Event::Ended(_) => "ended",
         _ => "other",
     });

@@ -5,9 +5,15 @@ use std::time::Duration;
 use gembridge_core::driver::Signal;
 use gembridge_core::error::Error;
 use gembridge_core::limit::Limits;
-use gembridge_core::model::{Answer, AnsweredBy, AskId, ClientId, Event, Failure, Outcome, TurnId};
-use gembridge_core::turn::{Action, PermissionPolicy, Turn};
+use gembridge_core::model::{
+    Answer, AnsweredBy, AskId, CallId, ClientId, Event, Failure, Outcome, ReturnedBy, SessionId, ToolReturn, TurnId,
+};
+use gembridge_core::session::Unanswered;
+use gembridge_core::tool_host::HostedCallId;
+use gembridge_core::turn::{Action, NewCall, PermissionPolicy, Turn};
 use tokio::time::Instant;
+
+use super::tools::{opaque, result};
 
 pub struct Rig {
     pub turn: Turn,
@@ -23,6 +29,7 @@ pub enum Order {
     Cancel,
     Answer(AskId, Answer),
     GiveUp,
+    Return(CallId, ToolReturn),
 }
 
 impl Rig {
@@ -32,7 +39,7 @@ impl Rig {
 
     pub fn with_policy(limits: Limits, policy: PermissionPolicy) -> Self {
         let start = Instant::now();
-        let turn = Turn::start(TurnId(1), limits, policy, start);
+        let turn = Turn::start(SessionId::new(), TurnId(1), limits, policy, start);
         Self { turn, start, now: start, log: Vec::new(), orders: Vec::new() }
     }
 
@@ -50,6 +57,45 @@ impl Rig {
 
     pub fn answer(&mut self, ask: u64, answer: Answer) -> Result<(), Error> {
         self.step(|turn, now, actions| turn.on_answer(AskId(ask), answer, ClientId(7), now, actions))
+    }
+
+    /// The agent calls a tool of the client.
+    pub fn call(&mut self, hosted: u64) -> Result<CallId, ToolReturn> {
+        let new = NewCall { hosted: HostedCallId(hosted), tool: "tool".into(), arguments: opaque("{}") };
+        self.step(|turn, now, actions| turn.on_call(new, now, actions))
+    }
+
+    pub fn withdraw(&mut self, hosted: u64) {
+        self.step(|turn, now, actions| turn.on_call_withdrawn(HostedCallId(hosted), now, actions));
+    }
+
+    pub fn give(&mut self, call: CallId, unanswered: Unanswered) {
+        let results = vec![(call, result("given"))];
+        self.step(|turn, now, actions| turn.on_give_back(results, unanswered, ClientId(7), now, actions));
+    }
+
+    /// The calls that returned to the agent, and who ended them by the log, in order.
+    pub fn returned(&self) -> Vec<(CallId, ReturnedBy)> {
+        let returned = self.log.iter().filter_map(|event| match event {
+            Event::Returned { call, by, .. } => Some((*call, *by)),
+            _ => None,
+        });
+        let returned: Vec<_> = returned.collect();
+        let told = self.orders.iter().filter_map(|order| match order {
+            Order::Return(call, _) => Some(*call),
+            _ => None,
+        });
+        assert!(told.eq(returned.iter().map(|(call, _)| *call)), "the log tells what the agent was told");
+        returned
+    }
+
+    /// Each time the client was told what the agent waits for.
+    pub fn parked(&self) -> Vec<Vec<CallId>> {
+        let parked = self.log.iter().filter_map(|event| match event {
+            Event::Parked(calls) => Some(calls.clone()),
+            _ => None,
+        });
+        parked.collect()
     }
 
     /// Lets time pass, stopping at each deadline on the way.
@@ -85,7 +131,7 @@ impl Rig {
     pub fn answers(&self) -> Vec<(u64, Answer)> {
         let answers = self.orders.iter().filter_map(|order| match order {
             Order::Answer(ask, answer) => Some((ask.0, answer.clone())),
-            Order::Cancel | Order::GiveUp => None,
+            Order::Cancel | Order::GiveUp | Order::Return(..) => None,
         });
         answers.collect()
     }
@@ -108,6 +154,7 @@ impl Rig {
                 Action::CancelAgent => self.orders.push(Order::Cancel),
                 Action::AnswerAgent { ask, answer } => self.orders.push(Order::Answer(ask, answer)),
                 Action::GiveUpAgent => self.orders.push(Order::GiveUp),
+                Action::ReturnCall { call, result } => self.orders.push(Order::Return(call, result)),
             }
         }
         result

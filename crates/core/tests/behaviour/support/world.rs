@@ -4,14 +4,20 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use gembridge_core::driver::{Driver, SlashCommands};
+use gembridge_core::error::Error;
 use gembridge_core::limit::Limits;
 use gembridge_core::log::LogEntry;
-use gembridge_core::model::{AgentName, ClientId, Principal, Prompt, SessionId, TurnId};
-use gembridge_core::session::{Accepted, AgentSetup, NewSession, SessionHandle, Sessions, SessionsConfig, Viewer};
+use gembridge_core::model::{AgentName, CallId, ClientId, Principal, Prompt, SessionId, TurnId};
+use gembridge_core::session::{
+    Accepted, AgentSetup, Footing, GiveBack, NewSession, Resumed, SessionHandle, Sessions, SessionsConfig, Submission,
+    Unanswered, Viewer,
+};
+use gembridge_core::tool_host::Offer;
 use gembridge_core::turn::PermissionPolicy;
 
-use super::agent::{AgentDesk, ScriptedDriver, scripted_driver};
+use super::agent::{AgentDesk, FakeAgent, ScriptedDriver, scripted_driver};
 use super::store::MemoryStore;
+use super::tools::{FakePlace, ToolDesk, offer, result, scripted_host};
 
 pub const CLIENT: ClientId = ClientId(1);
 
@@ -20,6 +26,7 @@ pub struct World {
     pub store: MemoryStore,
     pub desk: AgentDesk,
     pub driver: Arc<ScriptedDriver>,
+    pub tools: ToolDesk,
 }
 
 impl World {
@@ -37,12 +44,24 @@ impl World {
         let setup =
             AgentSetup { driver: Arc::clone(&driver) as Arc<dyn Driver>, limits, policy: PermissionPolicy::ask() };
         let agents = HashMap::from([(agent_name(), setup)]);
-        let sessions = Arc::new(Sessions::new(Arc::new(store.clone()), agents, config));
-        Self { sessions, store, desk, driver }
+        let (host, tools) = scripted_host();
+        let sessions = Sessions::new(Arc::new(store.clone()), agents, config).with_tool_host(host);
+        Self { sessions: Arc::new(sessions), store, desk, driver, tools }
     }
 
     pub async fn session(&self) -> SessionHandle {
         self.sessions.create(new_session("ann")).await.expect("a session can be made")
+    }
+
+    /// A turn that runs with these tools, the agent that plays it, and the place where it calls them.
+    pub async fn with_tools(&mut self, names: &[&str]) -> (SessionHandle, FakeAgent, FakePlace) {
+        let session = self.session().await;
+        submit(&session, "go", Some(offer(names))).await.expect("the prompt is taken");
+        let mut agent = self.desk.open("a").await;
+        let mut place = self.tools.next().await;
+        place.reads().await;
+        agent.expect_prompt("go").await;
+        (session, agent, place)
     }
 
     pub async fn get(&self, id: SessionId) -> SessionHandle {
@@ -68,6 +87,17 @@ pub fn new_session(principal: &str) -> NewSession {
         tool_servers: Vec::new(),
         slash: SlashCommands::AsText,
     }
+}
+
+pub async fn submit(handle: &SessionHandle, text: &str, offer: Option<Offer>) -> Result<Accepted, Error> {
+    let submission = Submission { prompt: Prompt::text(text), by: CLIENT, footing: Footing::Any, offer };
+    handle.submit(submission).await
+}
+
+/// Gives these results, and leaves the other calls waiting.
+pub async fn give(handle: &SessionHandle, results: &[(CallId, &str)]) -> Result<Resumed, Error> {
+    let results = results.iter().map(|(call, text)| (*call, result(text))).collect();
+    handle.give_back(GiveBack { results, unanswered: Unanswered::Wait, by: CLIENT }).await
 }
 
 /// Sends a prompt that must be taken.

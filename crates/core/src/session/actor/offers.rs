@@ -1,0 +1,104 @@
+//! What the agent is offered: a prompt that comes with tools waits until the agent has read their list.
+
+use tokio::time::Instant;
+
+use super::turns::Unsent;
+use super::{Actor, Stage};
+use crate::driver::SessionSpec;
+use crate::error::Error;
+use crate::model::{Failure, FailureKind};
+use crate::session::agent::Agent;
+use crate::session::place::Place;
+use crate::session::queue::Waiting;
+use crate::tool_host::Offer;
+
+/// What stands between a prompt and the agent that is there.
+pub(super) enum Readiness {
+    Ready,
+    /// The agent has not read yet what it is offered.
+    Unread,
+    /// It has no place where it could look.
+    NoPlace,
+}
+
+impl Actor {
+    /// Whether this can be offered to the agent that is there, or to one that is yet to come.
+    pub(super) fn check_offer(&self, offer: &Offer) -> Result<(), Error> {
+        if offer.is_empty() {
+            return Ok(());
+        }
+        if self.tool_host.is_none() {
+            return Err(Error::Invalid("this gateway runs without its tool bridge; leave the tools out".into()));
+        }
+        if self.agent.is_absent() || self.agent.has_place() { Ok(()) } else { Err(Error::MovedOn) }
+    }
+
+    /// The agent of this session, with a place for the client's tools where it shall have some.
+    pub(super) fn new_agent(&self) -> Agent {
+        let mut spec = self.spec.clone();
+        match self.new_place(&mut spec) {
+            Ok(place) => Agent::open(&self.driver, spec, place),
+            Err(failure) => Agent::failed(failure),
+        }
+    }
+
+    fn new_place(&self, spec: &mut SessionSpec) -> Result<Option<Place>, Failure> {
+        let Some(host) = self.tool_host.as_ref().filter(|_| !self.offer.is_empty()) else { return Ok(None) };
+        let (server, place) = Place::open(host.as_ref(), self.offer.clone())?;
+        spec.tool_servers.insert(0, server);
+        Ok(Some(place))
+    }
+
+    /// Puts what the session offers before the agent that is there.
+    pub(super) fn present(&mut self) -> Readiness {
+        let offer = &self.offer;
+        match self.agent.place() {
+            None if offer.is_empty() => Readiness::Ready,
+            None => Readiness::NoPlace,
+            Some(place) => {
+                place.offer(offer);
+                if place.is_read() { Readiness::Ready } else { Readiness::Unread }
+            }
+        }
+    }
+
+    pub(super) fn on_offer_read(&mut self) {
+        if matches!(self.stage, Stage::Offering { .. }) {
+            if let Err(unsent) = self.send_prompt() {
+                self.end_unsent(unsent);
+            }
+            self.start_next();
+        }
+    }
+
+    /// The agent did not come for the list in time.
+    pub(super) fn on_offer_unread(&mut self) {
+        let seconds = self.limits.tools_ready.as_secs();
+        let failure = Failure::new(
+            FailureKind::Unsupported,
+            format!(
+                "the agent did not read the list of tools within {seconds} s; leave the tools out, or ask another agent"
+            ),
+        );
+        self.fail_unsent(failure);
+        self.start_next();
+    }
+
+    /// Ends the turn whose prompt waits for the agent, if there is one.
+    pub(super) fn fail_unsent(&mut self, failure: Failure) {
+        if let Some(waiting) = self.stage.take_unsent() {
+            self.end_unsent(Unsent { waiting, failure });
+        }
+    }
+
+    /// The agent cannot be offered what the prompt comes with.
+    pub(super) fn without_place(waiting: Waiting) -> Unsent {
+        let message = "the agent was opened without a place for tools; begin a new session for them";
+        Unsent { waiting, failure: Failure::new(FailureKind::Unsupported, message) }
+    }
+
+    /// The prompt waits from now on for the agent to read the list.
+    pub(super) fn await_reading(&mut self, waiting: Waiting) {
+        self.stage = Stage::Offering { waiting, until: Instant::now() + self.limits.tools_ready };
+    }
+}

@@ -1,0 +1,74 @@
+//! Where a session's agent finds the client's tools, what is offered there, and whether the agent has read it.
+
+use tokio::sync::mpsc;
+
+use crate::BoxFuture;
+use crate::driver::ToolServer;
+use crate::model::Failure;
+use crate::tool_host::{Offer, ToolBoard, ToolHost, ToolNews, ToolPlace};
+
+/// Belongs to one agent and goes with it.
+pub(super) struct Place {
+    board: Box<dyn ToolBoard>,
+    news: mpsc::Receiver<ToolNews>,
+    offered: Offer,
+    reading: Reading,
+}
+
+enum Reading {
+    Done,
+    Awaited(BoxFuture<'static, ()>),
+}
+
+pub(super) enum PlaceNews {
+    /// The agent did something there.
+    Tool(ToolNews),
+    /// It has read what is offered.
+    Read,
+    /// The host has closed it.
+    Gone,
+}
+
+impl Place {
+    /// Opens a place with this offer. The server is what the agent must be told.
+    pub(super) fn open(host: &dyn ToolHost, offered: Offer) -> Result<(ToolServer, Self), Failure> {
+        let ToolPlace { server, mut board, news } = host.open()?;
+        let reading = Reading::Awaited(board.offer(offered.clone()));
+        Ok((server, Self { board, news, offered, reading }))
+    }
+
+    /// Offers this from now on. What is offered already stays as read as it is.
+    pub(super) fn offer(&mut self, offer: &Offer) {
+        if self.offered != *offer {
+            self.offered = offer.clone();
+            self.reading = Reading::Awaited(self.board.offer(offer.clone()));
+        }
+    }
+
+    pub(super) fn is_read(&self) -> bool {
+        matches!(self.reading, Reading::Done)
+    }
+
+    /// Waits for what comes next. May be dropped and called again.
+    pub(super) async fn news(&mut self) -> PlaceNews {
+        let read = async {
+            match &mut self.reading {
+                Reading::Done => std::future::pending().await,
+                Reading::Awaited(reading) => reading.await,
+            }
+        };
+        tokio::select! {
+            biased;
+            news = self.news.recv() => news.map_or(PlaceNews::Gone, PlaceNews::Tool),
+            () = read => {
+                self.reading = Reading::Done;
+                PlaceNews::Read
+            }
+        }
+    }
+
+    /// What the agent has done there up to now, one by one.
+    pub(super) fn news_so_far(&mut self) -> Option<ToolNews> {
+        self.news.try_recv().ok()
+    }
+}

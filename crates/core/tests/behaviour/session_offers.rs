@@ -1,0 +1,204 @@
+//! What an agent is offered: where it finds the list, and that no prompt goes out before it was read.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use gembridge_core::driver::{Driver, Signal};
+use gembridge_core::error::Error;
+use gembridge_core::limit::Limits;
+use gembridge_core::model::{FailureKind, Outcome, Prompt, TurnId};
+use gembridge_core::session::{AgentSetup, Footing, SessionHandle, Sessions, SessionsConfig, Submission, TurnState};
+use gembridge_core::tool_host::Offer;
+use gembridge_core::turn::PermissionPolicy;
+
+use crate::support::agent::scripted_driver;
+use crate::support::follow::Reader;
+use crate::support::store::MemoryStore;
+use crate::support::tools::offer;
+use crate::support::world::{CLIENT, World, agent_name, new_session, prompt, submit};
+use crate::support::{done, failure, finished, interrupted_by};
+
+async fn after(session: &SessionHandle, turn: u64, text: &str, offer: Offer) -> Result<TurnId, Error> {
+    let footing = Footing::RightAfter(TurnId(turn));
+    let submission = Submission { prompt: Prompt::text(text), by: CLIENT, footing, offer: Some(offer) };
+    session.submit(submission).await.map(|accepted| accepted.turn)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_prompt_with_tools_waits_until_the_agent_has_read_their_list() {
+    let mut world = World::new();
+    let session = world.session().await;
+    submit(&session, "go", Some(offer(&["look", "touch"]))).await.unwrap();
+    let request = world.desk.next().await;
+    let names: Vec<_> = request.spec.tool_servers.iter().map(|server| server.name.to_string()).collect();
+    assert_eq!(names, ["ours"], "the agent is told where to look");
+    let mut agent = request.accept("a");
+    let mut place = world.tools.next().await;
+    tokio::time::sleep(Duration::from_secs(9)).await;
+    assert!(agent.is_left_alone());
+    assert_eq!(session.describe().await.unwrap().turn, TurnState::Opening(TurnId(1)));
+    assert_eq!(place.reads().await, ["look", "touch"]);
+    agent.expect_prompt("go").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_without_tools_opens_no_place() {
+    let mut world = World::new();
+    let session = world.session().await;
+    submit(&session, "go", Some(Offer::default())).await.unwrap();
+    let request = world.desk.next().await;
+    assert!(request.spec.tool_servers.is_empty());
+    request.accept("a").expect_prompt("go").await;
+    assert!(world.tools.waiting().is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_that_does_not_read_the_list_does_not_get_the_prompt() {
+    let mut world = World::new();
+    let session = world.session().await;
+    let mut reader = Reader::of(&session, &world.store).await;
+    submit(&session, "go", Some(offer(&["look"]))).await.unwrap();
+    let mut agent = world.desk.open("a").await;
+    let mut place = world.tools.next().await;
+    let outcome = reader.until_ended(TurnId(1)).await;
+    assert_eq!(interrupted_by(&outcome), Some(FailureKind::Unsupported));
+    assert!(matches!(&outcome, Outcome::Interrupted(failure) if failure.message.contains("within 10 s")));
+    assert!(agent.is_left_alone());
+    // It comes late: the next prompt finds the list read.
+    place.reads().await;
+    submit(&session, "again", Some(offer(&["look"]))).await.unwrap();
+    agent.expect_prompt("again").await;
+    assert!(place.is_unchanged());
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_offer_on_a_live_session_waits_for_its_list_and_the_same_does_not() {
+    let mut world = World::new();
+    let (session, mut agent, mut place) = world.with_tools(&["look"]).await;
+    let mut reader = Reader::of(&session, &world.store).await;
+    agent.does([done()]).await;
+    reader.until_ended(TurnId(1)).await;
+
+    after(&session, 1, "same", offer(&["look"])).await.unwrap();
+    agent.expect_prompt("same").await;
+    assert!(place.is_unchanged());
+    agent.does([done()]).await;
+    reader.until_ended(TurnId(2)).await;
+
+    after(&session, 2, "other", offer(&["touch"])).await.unwrap();
+    assert!(agent.is_left_alone());
+    assert_eq!(place.reads().await, ["touch"]);
+    agent.expect_prompt("other").await;
+    agent.does([done()]).await;
+    reader.until_ended(TurnId(3)).await;
+
+    // Nothing said about tools: they stay.
+    prompt(&session, "plain").await;
+    agent.expect_prompt("plain").await;
+    agent.does([done()]).await;
+    reader.until_ended(TurnId(4)).await;
+
+    after(&session, 4, "none", Offer::default()).await.unwrap();
+    assert!(agent.is_left_alone());
+    assert!(place.reads().await.is_empty());
+    agent.expect_prompt("none").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_is_not_read_again_ends_the_turn_before_it_starts() {
+    let mut world = World::new();
+    let (session, mut agent, _place) = world.with_tools(&["look"]).await;
+    let mut reader = Reader::of(&session, &world.store).await;
+    agent.does([done()]).await;
+    reader.until_ended(TurnId(1)).await;
+    after(&session, 1, "other", offer(&["touch"])).await.unwrap();
+    assert_eq!(interrupted_by(&reader.until_ended(TurnId(2)).await), Some(FailureKind::Unsupported));
+    assert!(agent.is_left_alone());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_that_was_opened_without_a_place_cannot_be_offered_tools() {
+    let mut world = World::new();
+    let session = world.session().await;
+    prompt(&session, "plain").await;
+    let opening = submit(&session, "tools", Some(offer(&["look"]))).await;
+    assert_eq!(opening.err(), Some(Error::MovedOn), "the one that is on its way has none either");
+    let mut agent = world.desk.open("a").await;
+    agent.expect_prompt("plain").await;
+    let mut reader = Reader::of(&session, &world.store).await;
+    agent.does([done()]).await;
+    reader.until_ended(TurnId(1)).await;
+    assert_eq!(after(&session, 1, "tools", offer(&["look"])).await, Err(Error::MovedOn));
+    assert_eq!(after(&session, 1, "none", Offer::default()).await, Ok(TurnId(2)), "nothing can be offered to it");
+    agent.expect_prompt("none").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_tool_host_tools_are_refused_by_name() {
+    let (driver, _desk) = scripted_driver();
+    let setup =
+        AgentSetup { driver: driver as Arc<dyn Driver>, limits: Limits::default(), policy: PermissionPolicy::ask() };
+    let agents = HashMap::from([(agent_name(), setup)]);
+    let sessions = Sessions::new(Arc::new(MemoryStore::default()), agents, SessionsConfig::default());
+    assert!(sessions.tool_host().is_none());
+    let session = sessions.create(new_session("ann")).await.unwrap();
+    let refused = submit(&session, "go", Some(offer(&["look"]))).await.err();
+    assert!(matches!(refused, Some(Error::Invalid(message)) if message.contains("tool bridge")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_place_goes_with_its_agent_and_the_next_agent_gets_another() {
+    let mut world = World::new();
+    let (session, agent, place) = world.with_tools(&["look"]).await;
+    let mut reader = Reader::of(&session, &world.store).await;
+    agent.does([Signal::Lost(failure("gone"))]).await;
+    reader.until_ended(TurnId(1)).await;
+    assert!(place.is_closed());
+    prompt(&session, "again").await;
+    let mut next = world.desk.open("b").await;
+    let mut place = world.tools.next().await;
+    assert_eq!(place.reads().await, ["look"], "what was offered still is");
+    next.expect_prompt("again").await;
+    next.does([done()]).await;
+    assert_eq!(reader.until_ended(TurnId(2)).await, finished());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_that_is_lost_while_it_reads_ends_the_turn() {
+    let mut world = World::new();
+    let session = world.session().await;
+    let mut reader = Reader::of(&session, &world.store).await;
+    submit(&session, "go", Some(offer(&["look"]))).await.unwrap();
+    let agent = world.desk.open("a").await;
+    agent.does([Signal::Lost(failure("gone"))]).await;
+    assert_eq!(interrupted_by(&reader.until_ended(TurnId(1)).await), Some(FailureKind::Crashed));
+    assert!(world.desk.is_idle(), "the next one would fare no better");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancel_reaches_a_prompt_that_waits_for_the_list() {
+    let mut world = World::new();
+    let session = world.session().await;
+    let mut reader = Reader::of(&session, &world.store).await;
+    submit(&session, "go", Some(offer(&["look"]))).await.unwrap();
+    let mut agent = world.desk.open("a").await;
+    let mut place = world.tools.next().await;
+    session.cancel().await.unwrap();
+    assert_eq!(reader.until_ended(TurnId(1)).await, Outcome::Cancelled);
+    place.reads().await;
+    prompt(&session, "next").await;
+    agent.expect_prompt("next").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_that_is_closed_while_its_agent_reads_ends_the_turn() {
+    let mut world = World::new();
+    let session = world.session().await;
+    submit(&session, "go", Some(offer(&["look"]))).await.unwrap();
+    let _agent = world.desk.open("a").await;
+    let _place = world.tools.next().await;
+    session.close().await.unwrap();
+    let ended = crate::support::ledger::outcomes(&world.entries(&session));
+    assert_eq!(interrupted_by(&ended[&TurnId(1)]), Some(FailureKind::ShuttingDown));
+}
