@@ -30,6 +30,34 @@ export function asking({ prompt, steps, cut }) {
   return `please SCRIPT:${JSON.stringify({ calls })}:END`;
 }
 
+const asScript = (...calls) => `please SCRIPT:${JSON.stringify({ calls })}:END`;
+
+/**
+ * A prompt that makes the agent call tools, `[name, arguments]` each, round by round, and then tell the last result. The
+ * model behind an agent that has one expects the tools to be declared so, and their results to come back to it.
+ */
+export function calling(rounds, { declared, returned = [] } = {}) {
+  if (agent.tools === 'words') {
+    const called = rounds.map((calls) => calls.map(([name, args]) => `${name} ${JSON.stringify(args)}`).join(' and '));
+    return called.map((calls) => `call ${calls}`).join('\n');
+  }
+  const prefixed = (name) => agent.tools + name;
+  const calls = rounds.map((calls) => calls.map(([name, args]) => ({ call: { name: prefixed(name), args } })));
+  if (declared) {
+    const named = Object.fromEntries(Object.entries(declared).map(([name, schema]) => [prefixed(name), schema]));
+    calls[0].unshift({ expect: { declared: named } });
+  }
+  return asScript(...calls, [{ expect: { returned } }, { text: `It was told: ${returned.at(-1)}` }]);
+}
+
+/** A prompt that makes the agent deliver this as its answer in the form that was asked for. */
+export function delivering(value, schema) {
+  if (agent.tools === 'words') return `answer-with structured_output ${JSON.stringify(value)}`;
+  const name = `${agent.tools}structured_output`;
+  const expected = schema ? [{ expect: { declared: { [name]: schema } } }] : [];
+  return asScript([...expected, { call: { name, args: value } }], [{ text: 'done' }]);
+}
+
 export const answerOf = ({ answer, cut }) => answer ?? cut;
 
 /** A conversation: the user speaks first, and each in turn. */

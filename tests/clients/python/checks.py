@@ -53,6 +53,43 @@ def asking(case):
     return f"please SCRIPT:{json.dumps({'calls': [steps]})}:END"
 
 
+def _as_script(*calls):
+    return f"please SCRIPT:{json.dumps({'calls': list(calls)})}:END"
+
+
+def calling(*rounds, declared=None, returned=()):
+    """A prompt that makes the agent call tools, `(name, arguments)` each, round by round, and then tell the last result.
+
+    The model behind an agent that has one expects the tools to be declared so, and their results to come back to it.
+    """
+    if AGENT["tools"] == "words":
+        called = [" and ".join(f"{name} {json.dumps(args)}" for name, args in calls) for calls in rounds]
+        return "\n".join(f"call {calls}" for calls in called)
+    prefix = AGENT["tools"]
+    calls = [[{"call": {"name": prefix + name, "args": args}} for name, args in calls] for calls in rounds]
+    if declared is not None:
+        calls[0].insert(0, {"expect": {"declared": {prefix + name: schema for name, schema in declared.items()}}})
+    told = returned[-1] if returned else "nothing"
+    return _as_script(*calls, [{"expect": {"returned": list(returned)}}, {"text": f"It was told: {told}"}])
+
+
+def delivering(value, schema=None):
+    """A prompt that makes the agent deliver this as its answer in the form that was asked for."""
+    if AGENT["tools"] == "words":
+        return f"answer-with structured_output {json.dumps(value)}"
+    name = AGENT["tools"] + "structured_output"
+    expected = [] if schema is None else [{"expect": {"declared": {name: schema}}}]
+    return _as_script([*expected, {"call": {"name": name, "args": value}}], [{"text": "done"}])
+
+
+def writing(text, later=None):
+    """A prompt that makes the agent answer with this text, and with another one when it is asked again."""
+    if AGENT["tools"] == "words":
+        return f"json {text}" + ("" if later is None else f"\nnext json {later}")
+    assert later is None, "the model behind this agent is not told how often it was asked"
+    return _as_script([{"text": text}])
+
+
 def answer_of(case):
     return case.get("answer") or case["cut"]
 
