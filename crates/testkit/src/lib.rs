@@ -1,15 +1,16 @@
-//! What the tests and benchmarks stand on: a scripted agent, a fake Gemini API, the real Gemini CLI, and eyes on the
-//! process table. Shares no code with the gateway: a fake that used its codecs would hide their mistakes.
+//! What the tests and benchmarks stand on: a scripted agent, fakes of the APIs that real agents call, those agents,
+//! and eyes on the process table. Shares no code with the gateway: a fake that used its codecs would hide their mistakes.
 
 #![expect(clippy::disallowed_methods, reason = "a test kit starts the programs it fakes")]
 
 pub mod fake_agent;
 pub mod gemini_api;
+pub mod openai_api;
 pub mod process_table;
 pub mod programs;
 pub mod raw_acp;
 pub mod record;
 
 pub use process_table::{open_fds, processes_with_tag, pss_kb, rss_kb, zombies_of};
-pub use programs::{fake_agent_path, fake_gemini_api_path, gemini_command, real_gemini};
+pub use programs::{fake_agent_path, fake_gemini_api_path, gemini_command, real_gemini, real_opencode};
 pub use record::Record;

@@ -25,6 +25,13 @@ pub fn real_gemini() -> PathBuf {
     path
 }
 
+/// The real OpenCode, pinned likewise; the build that runs on any machine of its kind.
+pub fn real_opencode() -> PathBuf {
+    let path = repository().join("tests/node/node_modules/opencode-linux-x64-baseline/bin/opencode");
+    assert!(path.exists(), "OpenCode is not at `{}`: run `make test`, which installs it", path.display());
+    path
+}
+
 /// `gemini --acp` for a private home and a fake API, in the environment that a gateway would give it: nothing of ours
 /// but `PATH`. Writes the home's `settings.json`.
 pub fn gemini_command(home: &Path, api_url: &str) -> io::Result<Command> {
