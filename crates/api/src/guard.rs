@@ -11,6 +11,7 @@ pub mod record;
 
 mod answer;
 mod credential;
+mod ticket;
 
 use std::convert::Infallible;
 use std::future::poll_fn;
@@ -24,7 +25,7 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::header::{CONNECTION, VARY};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Version};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, Version};
 use axum::response::Response;
 use http_body::Body as _;
 use tower_layer::Layer;
@@ -37,6 +38,7 @@ use self::host::{Hosts, Via};
 use self::origin::{AllowedOrigin, Origins};
 use self::rate::{Allowance, Exceeded, Rate, RateTable};
 use self::record::Record;
+use self::ticket::{Ticket, Tickets};
 use crate::admin::metrics::names;
 use crate::identity::Identity;
 use crate::keys::{KeyLease, KeyRing};
@@ -91,6 +93,7 @@ pub struct Guard {
     requests: Option<RateTable>,
     failures: RateTable,
     keys: Arc<dyn KeyRing>,
+    tickets: Tickets,
     bodies: Bodies,
 }
 
@@ -122,6 +125,7 @@ impl Guard {
             requests: config.rate.map(RateTable::new),
             failures: RateTable::new(config.failure_rate),
             keys,
+            tickets: Tickets::default(),
             bodies: Bodies::new(config.bodies),
         })
     }
@@ -129,6 +133,19 @@ impl Guard {
     /// What the operator allows from now on.
     pub fn set_reach(&self, reach: Reach) {
         *self.reach.write().unwrap_or_else(PoisonError::into_inner) = reach;
+    }
+
+    /// How often a client may ask from now on. A guard that was made without a limit stays without.
+    pub fn set_rates(&self, requests: Rate, failures: Rate) {
+        if let Some(table) = &self.requests {
+            table.set_rate(requests);
+        }
+        self.failures.set_rate(failures);
+    }
+
+    /// A ticket in the place of the key that came with a request.
+    pub fn ticket(&self, lease: &KeyLease) -> Result<Ticket, Problem> {
+        self.tickets.issue(lease)
     }
 
     /// Puts the guard before the routes of a router.
@@ -184,7 +201,7 @@ impl Guard {
         };
         let household = Household::from(client);
         marks.allowance = self.count(household, marks)?;
-        let (lease, identity) = self.check_key(household, request.headers())?;
+        let (lease, identity) = self.check_key(household, request.headers(), request.uri())?;
         request.extensions_mut().insert(identity);
         request.extensions_mut().insert(lease.clone());
         self.read_body(request, room).await?;
@@ -211,8 +228,9 @@ impl Guard {
 
     /// A good key always passes. A key has 256 random bits, so that no rate of guessing finds one, and one client
     /// with a wrong key must not shut out its neighbours behind the same address.
-    fn check_key(&self, client: Household, headers: &HeaderMap) -> Result<(KeyLease, Identity), Problem> {
-        let digest = credential::digest(headers)?;
+    fn check_key(&self, client: Household, headers: &HeaderMap, uri: &Uri) -> Result<(KeyLease, Identity), Problem> {
+        let of_ticket = || self.tickets.redeem(ticket::of_request(headers, uri)?);
+        let digest = credential::digest(headers)?.or_else(of_ticket);
         if let Some(digest) = digest
             && let Some(identity) = self.keys.find(&digest)
         {

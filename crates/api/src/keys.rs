@@ -157,6 +157,11 @@ impl KeyLease {
         Self { digest, ring }
     }
 
+    /// What is kept of the key.
+    pub fn digest(&self) -> Digest {
+        self.digest
+    }
+
     /// Returns once the key is no longer good. Dropping it stops the watch.
     pub async fn revoked(self) {
         let mut changes = self.ring.changes();

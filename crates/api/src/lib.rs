@@ -2,11 +2,13 @@
 //!
 //! Knows the core and nothing else of ours: no driver, no process, no product; and no front end knows another.
 
+pub mod acp;
 pub mod admin;
 pub mod catalog;
 pub mod docs;
 pub mod guard;
 pub mod identity;
+pub mod jsonrpc;
 pub mod keys;
 pub mod openai;
 pub mod problem;
@@ -14,3 +16,4 @@ pub mod routes;
 pub mod server;
 pub mod sse;
 pub mod ui;
+pub mod websocket;

@@ -7,19 +7,20 @@ pub mod decode;
 mod encode;
 mod error;
 mod models;
+mod order;
+mod resume;
 mod spare;
 mod turn;
 pub mod wire;
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use axum::Router;
 use axum::routing::{get, post};
 use gembridge_core::fair::{FairLimits, FairQueue, FairStatus};
-use gembridge_core::model::{AgentName, ClientId};
+use gembridge_core::model::AgentName;
 use gembridge_core::session::Sessions;
 use gembridge_core::session::conversation::{ConversationLimits, Conversations};
 use tokio_util::task::TaskTracker;
@@ -37,6 +38,8 @@ pub struct OpenAiConfig {
     pub tool_results: ToolResults,
     /// The lines before each agent.
     pub queue: FairLimits,
+    /// Those before agents that differ.
+    pub queues: HashMap<AgentName, FairLimits>,
     pub conversations: ConversationLimits,
 }
 
@@ -48,6 +51,7 @@ impl Default for OpenAiConfig {
             keep_alive: Duration::from_secs(15),
             tool_results: ToolResults::Hidden,
             queue: FairLimits::default(),
+            queues: HashMap::new(),
             conversations: ConversationLimits::default(),
         }
     }
@@ -72,12 +76,12 @@ pub struct OpenAi {
     config: OpenAiConfig,
     /// Turns that are being ended because their client left, and sessions that are being made ahead.
     tasks: TaskTracker,
-    clients: AtomicU64,
 }
 
 impl OpenAi {
     pub fn new(sessions: Arc<Sessions>, catalog: Catalog, config: OpenAiConfig) -> Arc<Self> {
-        let queue = |agent: &AgentName| (agent.clone(), FairQueue::new(config.queue.clone()));
+        let limits = |agent: &AgentName| config.queues.get(agent).unwrap_or(&config.queue).clone();
+        let queue = |agent: &AgentName| (agent.clone(), FairQueue::new(limits(agent)));
         Arc::new(Self {
             queues: catalog.agents().map(queue).collect(),
             conversations: Arc::new(Conversations::new(config.conversations)),
@@ -86,8 +90,12 @@ impl OpenAi {
             catalog,
             config,
             tasks: TaskTracker::new(),
-            clients: AtomicU64::new(1),
         })
+    }
+
+    /// The lines before each agent, for the faces that stand in them too.
+    pub fn lines(&self) -> HashMap<AgentName, FairQueue> {
+        self.queues.clone()
     }
 
     /// How full the lines before each agent are.
@@ -102,10 +110,6 @@ impl OpenAi {
         self.tasks.wait().await;
         self.tasks.reopen();
         self.discard_spares().await;
-    }
-
-    fn next_client(&self) -> ClientId {
-        ClientId(self.clients.fetch_add(1, Ordering::Relaxed))
     }
 }
 

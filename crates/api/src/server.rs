@@ -5,6 +5,7 @@ mod activity;
 mod admission;
 mod connection;
 mod drain;
+mod rejection;
 mod socket;
 mod turn_away;
 
@@ -27,6 +28,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::admission::{Admission, Room, Slot};
 use self::connection::Context;
+use self::drain::Drain;
 use crate::admin::metrics::names;
 
 /// How many connections the kernel keeps for us while we are busy.
@@ -117,6 +119,16 @@ pub enum Drained {
     Cut { connections: usize },
 }
 
+impl Drained {
+    /// Connections that were cut off.
+    pub fn cut(self) -> usize {
+        match self {
+            Self::Whole => 0,
+            Self::Cut { connections } => connections,
+        }
+    }
+}
+
 /// Bound, and not yet serving.
 pub struct Server {
     listeners: Vec<TcpListener>,
@@ -160,17 +172,34 @@ impl Server {
         // No more connections: the listeners close here.
         drop(self.listeners);
         let limit = tokio::time::sleep(self.config.deadlines.drain);
-        context.drain.begin();
-        let left = tokio::select! {
-            () = async { while let Some(ended) = connections.join_next().await { report(ended) } } => 0,
-            () = stop.now.cancelled() => usize::MAX,
-            () = limit => usize::MAX,
+        let ended = tokio::select! {
+            () = drained(&mut connections, &context.drain) => true,
+            () = stop.now.cancelled() => false,
+            () = limit => false,
         };
-        let cut = left.min(connections.len());
+        let cut = if ended { 0 } else { connections.len() };
         connections.shutdown().await;
         context.streams.close();
         context.streams.wait().await;
         if cut == 0 { Drained::Whole } else { Drained::Cut { connections: cut } }
+    }
+}
+
+/// Waits for all connections. Those without work stay as long as others have some, so that whoever asks on one of them
+/// is told that we are not ready.
+async fn drained(connections: &mut JoinSet<()>, drain: &Drain) {
+    drain.begin();
+    loop {
+        if drain.idlers() >= connections.len() {
+            drain.end();
+        }
+        tokio::select! {
+            ended = connections.join_next() => match ended {
+                Some(ended) => report(ended),
+                None => return,
+            },
+            () = drain.idled() => {}
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 //! snapshot and beginning to follow is one step of the owner, so nothing falls between and nothing comes twice.
 
 mod followers;
+mod pending;
 mod weight;
 
 use std::collections::VecDeque;
@@ -13,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
 use self::followers::Followers;
+use self::pending::Pending;
 use crate::limit::Limits;
 use crate::model::{Event, Frame, Seq, Timestamp, TurnId};
 use crate::store::{LogWriter, StoreError};
@@ -65,6 +67,8 @@ pub struct Attachment {
     pub snapshot: Vec<Batch>,
     /// The number of the last entry of the snapshot.
     pub last: Seq,
+    /// The questions up to there that nobody has answered, whether they are in the snapshot or before it.
+    pub open: Vec<LogEntry>,
     /// Closes when the session does, or when this follower fell too far behind.
     pub follow: mpsc::Receiver<Batch>,
 }
@@ -85,6 +89,7 @@ pub struct SessionLog {
     last: Seq,
     last_at: Timestamp,
     followers: Followers,
+    pending: Pending,
     limits: Limits,
 }
 
@@ -107,6 +112,7 @@ impl SessionLog {
             last,
             last_at: tail.last().map_or(Timestamp::default(), |entry| entry.at),
             followers: Followers::new(limits.follower_batches, limits.follower_bytes, limits.follower_stall),
+            pending: Pending::default(),
             limits,
         };
         if !tail.is_empty() {
@@ -142,6 +148,7 @@ impl SessionLog {
         self.writer.append(&entries)?;
         self.last = seq;
         self.last_at = at;
+        self.pending.note(&entries);
         self.keep(Arc::clone(&entries));
         self.followers.hand_out(&entries);
         Ok(entries)
@@ -162,7 +169,8 @@ impl SessionLog {
         let older = (after.next() < oldest).then(|| Older { after, until: Seq(oldest.0 - 1) });
         let first = self.ring.partition_point(|batch| batch.last().is_none_or(|entry| entry.seq <= after));
         let snapshot = self.ring.range(first..).filter_map(|batch| after_entry(batch, after)).collect();
-        Attachment { older, snapshot, last: self.last, follow: self.followers.add(pace) }
+        let open = self.pending.open();
+        Attachment { older, snapshot, last: self.last, open, follow: self.followers.add(pace) }
     }
 
     /// Lets every follower go.

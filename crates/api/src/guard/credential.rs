@@ -10,8 +10,12 @@ pub fn digest(headers: &HeaderMap) -> Result<Option<Digest>, Problem> {
     let bearers = headers.get_all(header::AUTHORIZATION).iter().filter_map(|value| bearer(value.as_bytes()));
     let named =
         ["x-api-key", "x-goog-api-key"].into_iter().flat_map(|name| headers.get_all(name)).map(HeaderValue::as_bytes);
+    // Browsers can send no other header with a WebSocket.
+    let offered = headers.get_all(header::SEC_WEBSOCKET_PROTOCOL).iter().flat_map(|value| {
+        value.as_bytes().split(|byte| *byte == b',').filter_map(|name| name.trim_ascii().strip_prefix(b"bearer."))
+    });
     let mut found: Option<Digest> = None;
-    for key in bearers.chain(named).filter(|key| !key.is_empty()) {
+    for key in bearers.chain(named).chain(offered).filter(|key| !key.is_empty()) {
         let digest = Digest::of(key);
         if found.is_some_and(|first| !first.matches(&digest)) {
             return Err(Problem::new(
@@ -57,6 +61,9 @@ mod tests {
             (&[("x-goog-api-key", "one"), ("x-api-key", "two")], Err(Kind::Invalid)),
             (&[("x-api-key", "one"), ("x-api-key", "two")], Err(Kind::Invalid)),
             (&[("authorization", "Bearer one"), ("authorization", "Bearer two")], Err(Kind::Invalid)),
+            (&[("sec-websocket-protocol", "acp.v1, bearer.one")], Ok(true)),
+            (&[("sec-websocket-protocol", "bearer.one"), ("x-api-key", "two")], Err(Kind::Invalid)),
+            (&[("sec-websocket-protocol", "ticket.one")], Ok(false)),
             (&[("authorization", "Basic one")], Ok(false)),
             (&[("authorization", "Bearer")], Ok(false)),
             (&[("authorization", "Bearer ")], Ok(false)),

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -70,6 +71,14 @@ pub struct AskId(pub u64);
 /// One attached client of one face, for as long as it is attached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ClientId(pub u64);
+
+impl ClientId {
+    /// One that no other client of any face has in this process. Logs of earlier processes may hold the same number.
+    pub fn fresh() -> Self {
+        static LAST: AtomicU64 = AtomicU64::new(0);
+        Self(LAST.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+}
 
 macro_rules! name {
     ($(#[$doc:meta])* $name:ident) => {

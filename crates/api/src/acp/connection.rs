@@ -1,0 +1,374 @@
+//! One client: a task that reads its messages, shows it its sessions, and never keeps anybody waiting.
+
+mod asks;
+mod calls;
+mod dispatch;
+mod showing;
+
+use std::collections::HashMap;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use gembridge_core::model::{ClientId, SessionId, Timestamp};
+use gembridge_core::session::{SessionChange, SessionHandle, Viewer};
+use hyper::upgrade::Upgraded;
+use hyper_util::rt::TokioIo;
+use tokio::sync::broadcast;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use self::asks::Asks;
+use self::calls::{Calls, Done};
+use super::seat::{Seat, Step};
+use super::tap::{Direction, Tapped};
+use super::wire::ReplayWish;
+use super::{Acp, Manner};
+use crate::identity::Identity;
+use crate::keys::KeyLease;
+use crate::websocket::{Arrived, CloseCode, Received, WebSocket};
+
+/// How long a client has to say goodbye.
+const GOODBYE: Duration = Duration::from_secs(2);
+const TOO_SLOW: CloseCode = CloseCode(4008);
+const TOO_FAST: CloseCode = CloseCode(4009);
+const NO_SIGN: CloseCode = CloseCode(4010);
+
+/// A client that was let in.
+pub(super) struct Guest {
+    pub connection_id: String,
+    pub identity: Identity,
+    pub lease: Option<KeyLease>,
+    /// The session that its address names.
+    pub session: Option<SessionHandle>,
+    pub replay: ReplayWish,
+    pub manner: Manner,
+}
+
+type Socket = WebSocket<TokioIo<Upgraded>>;
+
+pub(super) struct Connection {
+    app: Arc<Acp>,
+    socket: Socket,
+    client: ClientId,
+    viewer: Viewer,
+    guest: Guest,
+    greeting: Greeting,
+    /// Whether it fills in forms.
+    fills_forms: bool,
+    seats: Vec<Seat>,
+    /// The seat that is looked at first next time, so that none is starved.
+    next_seat: usize,
+    /// Messages for sessions whose seat is being taken.
+    waiting: HashMap<SessionId, Vec<String>>,
+    asks: Asks,
+    calls: Calls,
+    watch: Watch,
+    pace: Pace,
+    life: Life,
+    ending: Option<Ending>,
+}
+
+/// Whether the client watches all sessions.
+enum Watch {
+    No,
+    /// It has just asked to.
+    Begins(broadcast::Receiver<SessionChange>),
+    Yes,
+}
+
+/// When the client last gave a sign of life, and whether it was asked for one since.
+struct Life {
+    heard: Instant,
+    asked: bool,
+}
+
+/// Whether the client has said who it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Greeting {
+    Awaited,
+    Done,
+}
+
+/// Why a connection ends.
+#[derive(Debug)]
+enum Ending {
+    /// The other end is told why.
+    Told(CloseCode, &'static str),
+    /// The other end has gone, or said goodbye.
+    Left,
+}
+
+/// What woke the task.
+enum Woken {
+    Received(Received),
+    Step(usize, Step),
+    Done(Done),
+    /// The socket cannot be written.
+    Broken,
+}
+
+/// How many messages a client sent of late.
+struct Pace {
+    since: Instant,
+    messages: u32,
+}
+
+/// Things done in one go.
+const SHARE: usize = 128;
+
+const PACE_WINDOW: Duration = Duration::from_secs(10);
+
+impl Connection {
+    pub(super) fn new(app: Arc<Acp>, socket: Socket, guest: Guest) -> Self {
+        app.connections.fetch_add(1, Ordering::Relaxed);
+        Self {
+            socket,
+            client: ClientId::fresh(),
+            viewer: guest.identity.viewer(),
+            guest,
+            greeting: Greeting::Awaited,
+            fills_forms: false,
+            seats: Vec::new(),
+            next_seat: 0,
+            waiting: HashMap::new(),
+            asks: Asks::default(),
+            calls: Calls::default(),
+            watch: Watch::No,
+            life: Life { heard: Instant::now(), asked: false },
+            pace: Pace { since: Instant::now(), messages: 0 },
+            ending: None,
+            app,
+        }
+    }
+
+    /// Serves the client to its end.
+    pub(super) async fn run(mut self) {
+        tracing::debug!(connection = self.guest.connection_id, principal = %self.guest.identity.principal, "a client came");
+        let mut revoked: Pin<Box<dyn Future<Output = ()> + Send>> = match self.guest.lease.clone() {
+            Some(lease) => Box::pin(lease.revoked()),
+            None => Box::pin(std::future::pending()),
+        };
+        let draining = self.app.draining.clone();
+        let mut drained = std::pin::pin!(draining.cancelled());
+        let mut alarm: Pin<Box<Sleep>> = Box::pin(sleep_until(self.life.heard + self.app.parts.config.silence));
+        let mut changes = None;
+        while self.ending.is_none() {
+            if draining.is_cancelled() && !self.has_turns() {
+                self.ending = Some(Ending::Told(CloseCode::GOING_AWAY, "the gateway is shutting down"));
+                break;
+            }
+            if let Watch::Begins(receiver) = std::mem::replace(&mut self.watch, Watch::Yes) {
+                changes = Some(receiver);
+            } else if changes.is_none() {
+                self.watch = Watch::No;
+            }
+            let has_room = self.has_room();
+            tokio::select! {
+                biased;
+                () = poll_fn(|cx| self.poll_work(cx)) => {}
+                () = &mut revoked => self.ending = Some(Ending::Told(CloseCode::POLICY, "the key was revoked")),
+                () = &mut drained, if !draining.is_cancelled() => {}
+                changed = next_change(&mut changes), if has_room => {
+                    let start = self.socket.behind();
+                    self.on_changed(changed);
+                    self.tap_sent(start);
+                }
+                () = &mut alarm => {
+                    let due = self.on_alarm();
+                    alarm.as_mut().reset(due);
+                }
+            }
+        }
+        self.leave().await;
+    }
+
+    /// Asks for a sign of life where none came for long. When it rings next.
+    fn on_alarm(&mut self) -> Instant {
+        let (now, silence) = (Instant::now(), self.app.parts.config.silence);
+        if now < self.life.heard + silence {
+            return self.life.heard + silence;
+        }
+        if self.life.asked {
+            self.ending = Some(Ending::Told(NO_SIGN, "no sign of life came back"));
+        }
+        self.socket.ping();
+        self.life = Life { heard: now, asked: true };
+        now + silence
+    }
+
+    /// Works as long as there is something to do, up to a share that leaves others theirs. Ready when the loop around
+    /// it has to look again.
+    fn poll_work(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        for _ in 0..SHARE {
+            let Poll::Ready(woken) = self.poll_woken(cx) else { return Poll::Pending };
+            if let Woken::Received(_) = &woken {
+                self.life = Life { heard: Instant::now(), asked: false };
+            }
+            self.on_woken(woken);
+            let is_leaving = self.app.draining.is_cancelled() && !self.has_turns();
+            if self.ending.is_some() || is_leaving || matches!(self.watch, Watch::Begins(_)) {
+                return Poll::Ready(());
+            }
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    fn has_room(&self) -> bool {
+        self.socket.behind() < self.app.parts.config.behind
+    }
+
+    /// Whether a turn of one of its sessions runs: its client hears the end of it before it goes.
+    fn has_turns(&self) -> bool {
+        self.seats.iter().any(|seat| !seat.prompts.is_empty())
+    }
+
+    async fn leave(mut self) {
+        self.app.connections.fetch_sub(1, Ordering::Relaxed);
+        self.keep_permits();
+        let Self { mut socket, ending, calls, seats, .. } = self;
+        // What it waits for is waited for by nobody.
+        drop((calls, seats));
+        if let Some(Ending::Told(code, reason)) = ending {
+            socket.close(code, reason);
+        }
+        if tokio::time::timeout(GOODBYE, socket.finish()).await.is_err() {
+            tracing::debug!("a client left without a goodbye");
+        }
+    }
+
+    /// Turns go on without their client, and hold their places among the turns of their agent until they end.
+    fn keep_permits(&mut self) {
+        for seat in &mut self.seats {
+            for own in seat.prompts.drain(..) {
+                if let (Some(turn), Some(permit)) = (own.turn, own.permit) {
+                    let handle = seat.handle.clone();
+                    self.app.tasks.spawn(async move {
+                        calls::until_ended(&handle, turn).await;
+                        drop(permit);
+                    });
+                }
+            }
+        }
+    }
+
+    /// Writes what there is, and says what happened first. Nothing more is taken from the sessions while the client
+    /// is behind: their logs wait for it as long as they can, and then let it go.
+    fn poll_woken(&mut self, cx: &mut Context<'_>) -> Poll<Woken> {
+        if let Poll::Ready(Err(_)) = self.socket.poll_write(cx) {
+            return Poll::Ready(Woken::Broken);
+        }
+        if let Poll::Ready(done) = self.calls.poll_done(cx) {
+            return Poll::Ready(Woken::Done(done));
+        }
+        if self.has_room() {
+            if let Poll::Ready(received) = self.socket.poll_receive(cx) {
+                return Poll::Ready(Woken::Received(received));
+            }
+            for turn in 0..self.seats.len() {
+                let at = (self.next_seat + turn) % self.seats.len();
+                if let Poll::Ready(step) = self.seats[at].poll_step(cx) {
+                    self.next_seat = at + 1;
+                    return Poll::Ready(Woken::Step(at, step));
+                }
+            }
+        }
+        Poll::Pending
+    }
+
+    fn on_woken(&mut self, woken: Woken) {
+        let start = self.socket.behind();
+        match woken {
+            Woken::Received(Received::Text(text)) => self.on_text(text),
+            Woken::Received(Received::Sign) => {}
+            Woken::Received(Received::Ended(Arrived::Broken(code))) => {
+                self.ending = Some(Ending::Told(code, "the message breaks the protocol, or is too large"));
+            }
+            Woken::Received(Received::Ended(Arrived::Close | Arrived::Lost)) | Woken::Broken => {
+                self.ending = Some(Ending::Left);
+            }
+            Woken::Step(at, step) => self.on_step(at, step),
+            Woken::Done(done) => self.on_done(done),
+        }
+        self.tap_sent(start);
+    }
+
+    fn on_text(&mut self, text: String) {
+        if !self.pace.admits(self.app.parts.config.messages_per_second) {
+            self.ending = Some(Ending::Told(TOO_FAST, "too many messages a second"));
+            return;
+        }
+        if let Some(tap) = &self.app.parts.tap {
+            let session = session_of(&text);
+            let (client, at) = (self.client, Timestamp::now());
+            let session = session.as_deref();
+            tap.message(&Tapped { direction: Direction::Client, client, session, at, message: &text });
+        }
+        self.on_message(text);
+    }
+
+    /// Shows the tap what was put into the socket since `start`.
+    fn tap_sent(&mut self, start: usize) {
+        let Some(tap) = self.app.parts.tap.clone() else { return };
+        let (client, at) = (self.client, Timestamp::now());
+        let mut sent = self.socket.out().get(start..).unwrap_or_default();
+        while let Some((message, rest)) = split_frame(sent) {
+            if let Ok(message) = std::str::from_utf8(message) {
+                let session = session_of(message);
+                let session = session.as_deref();
+                tap.message(&Tapped { direction: Direction::Agent, client, session, at, message });
+            }
+            sent = rest;
+        }
+    }
+}
+
+/// Never, for a client that does not watch.
+async fn next_change(changes: &mut Option<broadcast::Receiver<SessionChange>>) -> Result<SessionChange, RecvError> {
+    match changes {
+        Some(changes) => changes.recv().await,
+        None => std::future::pending().await,
+    }
+}
+
+impl Pace {
+    fn admits(&mut self, per_second: u32) -> bool {
+        let now = Instant::now();
+        if now.duration_since(self.since) >= PACE_WINDOW {
+            (self.since, self.messages) = (now, 0);
+        }
+        self.messages += 1;
+        self.messages <= per_second.saturating_mul(10)
+    }
+}
+
+/// The session that a message names, for the tap.
+fn session_of(message: &str) -> Option<String> {
+    #[derive(serde::Deserialize)]
+    struct Message {
+        params: Option<super::wire::ForSession>,
+    }
+    serde_json::from_str::<Message>(message).ok()?.params.map(|params| params.session_id)
+}
+
+/// The message of the first text frame of ours, and what follows it. Other frames are skipped.
+fn split_frame(mut bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    loop {
+        let (first, second) = (*bytes.first()?, *bytes.get(1)?);
+        let (length, head) = match second {
+            126 => (usize::from(u16::from_be_bytes(bytes.get(2..4)?.try_into().ok()?)), 4),
+            127 => (usize::try_from(u64::from_be_bytes(bytes.get(2..10)?.try_into().ok()?)).ok()?, 10),
+            short => (usize::from(short), 2),
+        };
+        let message = bytes.get(head..head + length)?;
+        let rest = &bytes[head + length..];
+        if first == 0x81 {
+            return Some((message, rest));
+        }
+        bytes = rest;
+    }
+}

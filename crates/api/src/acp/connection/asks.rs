@@ -1,0 +1,97 @@
+//! Questions that a client was asked, by the ids that it knows them by.
+
+use std::collections::HashMap;
+
+use gembridge_core::error::Error;
+use gembridge_core::model::{Answer, AskBody, AskId, SessionId};
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use super::Connection;
+use crate::acp::{decode, encode};
+
+#[derive(Default)]
+pub(super) struct Asks {
+    open: HashMap<u64, Asked>,
+    last: u64,
+}
+
+pub(super) struct Asked {
+    pub session: SessionId,
+    pub ask: AskId,
+    pub body: AskBody,
+}
+
+/// Questions of one client. A session has far fewer open, and they leave with its turn.
+const MOST: usize = 4_096;
+
+impl Asks {
+    /// A number for a question; `None` when it was asked already or there are too many.
+    pub(super) fn add(&mut self, session: SessionId, ask: AskId, body: &AskBody) -> Option<u64> {
+        let is_known = self.open.values().any(|asked| asked.session == session && asked.ask == ask);
+        if is_known || self.open.len() >= MOST {
+            return None;
+        }
+        self.last += 1;
+        self.open.insert(self.last, Asked { session, ask, body: body.clone() });
+        Some(self.last)
+    }
+
+    fn take(&mut self, id: &RawValue) -> Option<Asked> {
+        self.open.remove(&id.get().parse().ok()?)
+    }
+
+    /// Settled: whoever still answers is too late.
+    pub(super) fn settle(&mut self, session: SessionId, ask: AskId) {
+        self.open.retain(|_, asked| asked.session != session || asked.ask != ask);
+    }
+
+    pub(super) fn leave(&mut self, session: SessionId) {
+        self.open.retain(|_, asked| asked.session != session);
+    }
+}
+
+impl Connection {
+    /// A client answers one of our requests. The first answer of all clients wins.
+    pub(super) fn on_response(&mut self, id: &RawValue, result: Result<&RawValue, &RawValue>) {
+        // One that was settled, or never asked: the client was told already.
+        let Some(asked) = self.asks.take(id) else { return };
+        let Some(seat) = self.seats.iter().find(|seat| seat.handle.id() == asked.session) else { return };
+        let handle = seat.handle.clone();
+        let Asked { session, ask, body } = asked;
+        let answer = match result.map(|result| decode::answer(&body, result)) {
+            Ok(Ok(answer)) => Some(answer),
+            Ok(Err(refusal)) => {
+                self.refuse_answer(session, ask, &refusal.message);
+                return;
+            }
+            // It cannot answer; somebody else may.
+            Err(_) => None,
+        };
+        let client = self.client;
+        self.calls.answer(async move {
+            let given = match answer {
+                Some(answer) => handle.answer(ask, answer, client).await,
+                None => match handle.describe().await {
+                    Ok(found) if found.followers <= 1 => handle.answer(ask, Answer::Cancelled, client).await,
+                    Ok(_) => return None,
+                    Err(error) => Err(error),
+                },
+            };
+            given.err().map(|error| (session, ask, error))
+        });
+    }
+
+    pub(super) fn on_refused_answer(&mut self, session: SessionId, ask: AskId, error: &Error) {
+        self.refuse_answer(session, ask, &error.to_string());
+        // The question stays open when the answer was no good, and is put again.
+        if matches!(error, Error::Invalid(_)) {
+            self.ask_again(session, ask);
+        }
+    }
+
+    fn refuse_answer(&mut self, session: SessionId, ask: AskId, reason: &str) {
+        let params = json!({ "sessionId": session.to_string(), "ask": ask.0, "reason": reason });
+        encode::notification(self.socket.out(), "_gembridge/answer_refused", &params);
+    }
+}

@@ -1,0 +1,442 @@
+//! Messages of a client, each to its method; and what comes of them, back to the client.
+
+use std::sync::Arc;
+
+use gembridge_core::model::{SessionId, TurnId};
+use gembridge_core::session::SessionHandle;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+use super::calls::{Done, Started};
+use super::{Connection, Ending, Greeting, Watch};
+use crate::acp::error::Refusal;
+use crate::acp::methods::{self, Desk};
+use crate::acp::seat::{OwnPrompt, Taken, When};
+use crate::acp::{Manner, decode, encode, wire};
+use crate::jsonrpc::{self, Incoming, Malformed, PARSE_ERROR};
+use crate::websocket::CloseCode;
+
+impl Connection {
+    pub(super) fn on_message(&mut self, text: String) {
+        match jsonrpc::read(&text) {
+            Ok(Incoming::Request { id, method, params }) => {
+                if self.may_begin(&method) {
+                    self.on_request(id, &method, params, &text);
+                }
+            }
+            Ok(Incoming::Notification { method, params }) => {
+                if self.may_begin(&method) {
+                    self.on_notification(&method, params);
+                }
+            }
+            Ok(Incoming::Response { id, result }) => self.on_response(id, result),
+            Err(malformed) => {
+                let refusal = match malformed {
+                    Malformed::Unreadable => Refusal::new(PARSE_ERROR, "parse_error", "the message is no JSON"),
+                    Malformed::Invalid(why) => Refusal::request(why),
+                };
+                encode::error(self.socket.out(), RawValue::NULL, &refusal);
+            }
+        }
+    }
+
+    /// `initialize` comes first, except where a client may begin as it likes.
+    fn may_begin(&mut self, method: &str) -> bool {
+        if self.greeting == Greeting::Done || method == "$/ping" {
+            return true;
+        }
+        if method == "initialize" {
+            self.greeting = Greeting::Done;
+            return true;
+        }
+        if self.guest.manner == Manner::InitializeFirst {
+            self.ending = Some(Ending::Told(CloseCode::PROTOCOL, "`initialize` comes first"));
+            return false;
+        }
+        self.greeting = Greeting::Done;
+        self.show_named_session();
+        true
+    }
+
+    fn desk(&self) -> Desk {
+        Desk {
+            app: Arc::clone(&self.app),
+            identity: self.guest.identity.clone(),
+            viewer: self.viewer.clone(),
+            connection_id: self.guest.connection_id.clone(),
+            named: self.guest.session.as_ref().map(SessionHandle::id),
+        }
+    }
+
+    fn on_request(&mut self, id: &RawValue, method: &str, params: Option<&RawValue>, text: &str) {
+        if let Err(refusal) = self.begin(id, method, params, text) {
+            encode::error(self.socket.out(), id, &refusal);
+        }
+    }
+
+    fn begin(&mut self, id: &RawValue, method: &str, params: Option<&RawValue>, text: &str) -> Result<(), Refusal> {
+        if method == "$/ping" {
+            encode::result(self.socket.out(), id, &json!({}));
+            return Ok(());
+        }
+        if self.calls.has(id) {
+            return Err(Refusal::request("a request with this `id` is under way; give each its own"));
+        }
+        if self.calls.len() >= self.app.parts.config.calls {
+            return Err(Refusal::busy("too many requests of this client are under way; wait for some to end"));
+        }
+        let request = id.to_owned();
+        let desk = self.desk();
+        match method {
+            "initialize" => {
+                let wishes: wire::Initialize = decode::params(params)?;
+                self.fills_forms = wishes.client_capabilities.elicitation.is_some();
+                self.calls.spawn(id, async move { Done::Greeted { request, result: desk.initialize().await } });
+            }
+            "session/new" => {
+                let (new, wishes) = (decode::params::<wire::NewSession>(params)?, decode::wishes(params)?);
+                self.check_seats()?;
+                self.calls.spawn(id, async move {
+                    match desk.new_session(new, wishes).await {
+                        Ok((session, taken)) => Done::Seated { session, request: Some(request), taken: Ok(taken) },
+                        Err(refusal) => Done::Reply { request, result: Err(refusal) },
+                    }
+                });
+            }
+            "session/load" | "session/resume" | "_gembridge/attach" => self.attach(id, method, params, desk)?,
+            "session/prompt" => self.prompt(id, params, text)?,
+            "_gembridge/detach" => {
+                let session = decode::session(params)?;
+                self.leave_session(session);
+                encode::result(self.socket.out(), id, &json!({}));
+            }
+            "_gembridge/watch_sessions" => {
+                if !matches!(self.watch, Watch::Yes) {
+                    self.watch = Watch::Begins(self.app.sessions().watch());
+                }
+                let wish = decode::params(params)?;
+                self.reply(id, async move { desk.sessions(wish).await });
+            }
+            _ => self.simple(id, method, params, desk)?,
+        }
+        Ok(())
+    }
+
+    /// Methods whose answer is all that comes of them.
+    fn simple(&mut self, id: &RawValue, method: &str, params: Option<&RawValue>, desk: Desk) -> Result<(), Refusal> {
+        match method {
+            // The key that came with the connection is all that it takes.
+            "authenticate" | "logout" => encode::result(self.socket.out(), id, &json!({})),
+            "session/list" => {
+                let wish = decode::params(params)?;
+                self.reply(id, async move { desk.list(wish).await });
+            }
+            "_gembridge/sessions" => {
+                let wish = decode::params(params)?;
+                self.reply(id, async move { desk.sessions(wish).await });
+            }
+            "_gembridge/agents" => self.reply(id, async move { Ok(desk.agents().await) }),
+            "session/close"
+            | "session/delete"
+            | "_gembridge/rename"
+            | "session/set_mode"
+            | "session/set_model"
+            | "session/set_config_option" => {
+                let session = decode::session(params)?;
+                let order = methods::order(method, params)?;
+                self.reply(id, async move { desk.carry_out(session, order).await });
+            }
+            other => {
+                // Whatever else names a session is for its agent.
+                let Ok(session) = decode::session(params) else { return Err(Refusal::method(other)) };
+                if other.starts_with("_gembridge/") {
+                    return Err(Refusal::method(other));
+                }
+                let order = methods::extension(other, params);
+                self.reply(id, async move { desk.carry_out(session, order).await });
+            }
+        }
+        Ok(())
+    }
+
+    fn reply(&mut self, id: &RawValue, call: impl Future<Output = Result<Value, Refusal>> + Send + 'static) {
+        let request = id.to_owned();
+        self.calls.spawn(id, async move { Done::Reply { request, result: call.await } });
+    }
+
+    fn attach(&mut self, id: &RawValue, method: &str, params: Option<&RawValue>, desk: Desk) -> Result<(), Refusal> {
+        let session = decode::session(params)?;
+        self.check_seats()?;
+        let (wish, when) = match method {
+            "session/load" => (Some(decode::wishes(params)?.replay), When::AfterReplay),
+            "_gembridge/attach" => (Some(decode::params::<wire::ReplayWish>(params)?), When::AtOnce),
+            _ => (None, When::AtOnce),
+        };
+        // What the address asked for holds where the request says nothing.
+        let wish = wish.map(|wish| if wish == wire::ReplayWish::default() { self.guest.replay } else { wish });
+        let request = id.to_owned();
+        self.calls.spawn(id, async move {
+            let taken = desk.attach(session, wish, when).await;
+            Done::Seated { session, request: Some(request), taken }
+        });
+        Ok(())
+    }
+
+    fn check_seats(&self) -> Result<(), Refusal> {
+        let most = self.app.parts.config.seats;
+        if self.seats.len() + self.waiting.len() < most {
+            return Ok(());
+        }
+        Err(Refusal::busy(format!("a client follows at most {most} sessions; detach from one first")))
+    }
+
+    fn prompt(&mut self, id: &RawValue, params: Option<&RawValue>, text: &str) -> Result<(), Refusal> {
+        let session = decode::session(params)?;
+        let Some(at) = self.seats.iter().position(|seat| seat.name.id == session) else {
+            return self.wait_for_seat(session, text);
+        };
+        let prompt = decode::prompt(params)?;
+        if self.seats[at].own(id).is_some() {
+            return Err(Refusal::request("a prompt with this `id` is under way; give each its own"));
+        }
+        let principal = &self.guest.identity.principal;
+        let line = self.app.parts.queues.get(&self.seats[at].agent);
+        let waiter = match line.map(|line| line.enter(principal, 1)) {
+            Some(Ok(waiter)) => Some(waiter),
+            Some(Err(full)) => return Err(Refusal::busy(full.to_string())),
+            None => None,
+        };
+        let (seat, client, request) = (&mut self.seats[at], self.client, id.to_owned());
+        let (taken, next) = oneshot::channel::<()>();
+        let before = seat.order.replace(next);
+        let cancel = CancellationToken::new();
+        seat.prompts.push_back(OwnPrompt {
+            request: request.clone(),
+            turn: None,
+            permit: None,
+            has_started: false,
+            cancel: cancel.clone(),
+        });
+        let handle = seat.handle.clone();
+        self.calls.spawn(id, async move {
+            let place = async {
+                if let Some(before) = before {
+                    // It ends when the prompt before was taken or refused.
+                    drop(before.await);
+                }
+                match waiter {
+                    Some(waiter) => Some(waiter.await),
+                    None => None,
+                }
+            };
+            let permit = tokio::select! {
+                permit = place => permit,
+                () = cancel.cancelled() => {
+                    return Done::Prompted { session, request, accepted: Err(Refusal::cancelled()) };
+                }
+            };
+            let accepted = handle.prompt(prompt, client).await;
+            drop(taken);
+            let accepted = match accepted {
+                // It is in the log and will be answered; what is said of it survives a power cut.
+                Ok(accepted) => match accepted.durable.await {
+                    Ok(()) => Ok(Started { turn: accepted.turn, ahead: accepted.ahead, permit }),
+                    Err(error) => {
+                        tracing::error!(%error, "a prompt could not be made safe");
+                        Ok(Started { turn: accepted.turn, ahead: accepted.ahead, permit })
+                    }
+                },
+                Err(error) => Err(Refusal::from(error)),
+            };
+            Done::Prompted { session, request, accepted }
+        });
+        Ok(())
+    }
+
+    /// A client may name a session that it knows from before: it takes its place there first.
+    fn wait_for_seat(&mut self, session: SessionId, text: &str) -> Result<(), Refusal> {
+        if let Some(waiting) = self.waiting.get_mut(&session) {
+            if waiting.len() >= self.app.parts.config.calls {
+                return Err(Refusal::busy("too many requests wait for this session"));
+            }
+            waiting.push(text.to_owned());
+            return Ok(());
+        }
+        self.check_seats()?;
+        self.waiting.insert(session, vec![text.to_owned()]);
+        let desk = self.desk();
+        self.calls.run(async move {
+            let taken = desk.attach(session, None, When::AtOnce).await;
+            Done::Seated { session, request: None, taken }
+        });
+        Ok(())
+    }
+
+    /// Serves what waited for the place that is taken now.
+    pub(super) fn serve_waiting(&mut self, session: SessionId) {
+        for text in self.waiting.remove(&session).unwrap_or_default() {
+            self.on_message(text);
+        }
+    }
+
+    fn refuse_waiting(&mut self, session: SessionId, refusal: &Refusal) {
+        for text in self.waiting.remove(&session).unwrap_or_default() {
+            if let Ok(Incoming::Request { id, .. }) = jsonrpc::read(&text) {
+                encode::error(self.socket.out(), id, refusal);
+            }
+        }
+    }
+
+    fn on_notification(&mut self, method: &str, params: Option<&RawValue>) {
+        match method {
+            "session/cancel" => {
+                if let Ok(session) = decode::session(params) {
+                    self.cancel(session);
+                }
+            }
+            "$/cancel_request" => {
+                if let Ok(wish) = decode::params::<wire::CancelRequest<'_>>(params) {
+                    self.cancel_request(wish.request_id);
+                }
+            }
+            // Nobody waits for an answer to what we do not know.
+            _ => {}
+        }
+    }
+
+    /// Ends the turn that runs, and every prompt of this client that waits.
+    fn cancel(&mut self, session: SessionId) {
+        let Some(seat) = self.seats.iter().find(|seat| seat.name.id == session) else {
+            let (desk, viewer) = (self.desk(), self.viewer.clone());
+            self.calls.aside(async move { desk.app.sessions().get(session, &viewer).await?.cancel().await });
+            return;
+        };
+        for own in &seat.prompts {
+            own.cancel.cancel();
+        }
+        let turns: Vec<TurnId> = seat.prompts.iter().filter_map(|own| own.turn).collect();
+        let handle = seat.handle.clone();
+        self.calls.aside(async move {
+            for turn in turns {
+                handle.cancel_turn(turn).await?;
+            }
+            handle.cancel().await
+        });
+    }
+
+    fn cancel_request(&mut self, request: &RawValue) {
+        for seat in &mut self.seats {
+            let handle = seat.handle.clone();
+            if let Some(own) = seat.own(request) {
+                own.cancel.cancel();
+                if let Some(turn) = own.turn {
+                    self.calls.aside(async move { handle.cancel_turn(turn).await });
+                }
+                return;
+            }
+        }
+        if self.calls.abort(request) {
+            encode::error(self.socket.out(), request, &Refusal::cancelled());
+        }
+    }
+
+    fn leave_session(&mut self, session: SessionId) {
+        if let Some(at) = self.seats.iter().position(|seat| seat.name.id == session) {
+            let seat = self.seats.remove(at);
+            self.asks.leave(session);
+            for own in seat.prompts {
+                let refusal = Refusal::new(crate::acp::error::CANCELLED, "detached", "the client left the session");
+                encode::error(self.socket.out(), &own.request, &refusal);
+            }
+        }
+    }
+
+    /// The session that the address names, from where the address says.
+    fn show_named_session(&mut self) {
+        // Once, however often a client says who it is.
+        let Some(handle) = self.guest.session.take() else { return };
+        let (session, wish, desk) = (handle.id(), self.guest.replay, self.desk());
+        self.waiting.entry(session).or_default();
+        self.calls.run(async move {
+            let taken = desk.attach(session, Some(wish), When::AtOnce).await;
+            Done::Seated { session, request: None, taken }
+        });
+    }
+
+    pub(super) fn show_all_sessions(&mut self) {
+        let desk = self.desk();
+        self.calls.run(async move { Done::Sessions(desk.all_sessions().await) });
+    }
+
+    pub(super) fn on_done(&mut self, done: Done) {
+        match done {
+            Done::Reply { request, result: Ok(result) } => encode::result(self.socket.out(), &request, &result),
+            Done::Reply { request, result: Err(refusal) } => encode::error(self.socket.out(), &request, &refusal),
+            Done::Greeted { request, result } => {
+                encode::result(self.socket.out(), &request, &result);
+                self.show_named_session();
+            }
+            Done::Seated { request, taken: Ok(taken), .. } => self.on_seated(request, *taken),
+            Done::Seated { session, request, taken: Err(refusal) } => {
+                if let Some(request) = request {
+                    encode::error(self.socket.out(), &request, &refusal);
+                }
+                self.refuse_waiting(session, &refusal);
+            }
+            Done::Prompted { session, request, accepted } => self.on_prompted(session, &request, accepted),
+            Done::AnswerRefused { session, ask, error } => self.on_refused_answer(session, ask, &error),
+            Done::Sessions(sessions) => {
+                for session in sessions {
+                    let params = json!({ "session": session });
+                    encode::notification(self.socket.out(), "_gembridge/session_changed", &params);
+                }
+            }
+            Done::Nothing => {}
+        }
+    }
+
+    fn on_seated(&mut self, request: Option<Box<RawValue>>, taken: Taken) {
+        let Taken { mut seat, result, when } = taken;
+        match (request, when) {
+            (Some(request), When::AtOnce) => encode::result(self.socket.out(), &request, &result),
+            (Some(request), When::AfterReplay) => seat.after_replay = Some((request, result)),
+            (None, _) => {}
+        }
+        let session = seat.name.id;
+        if let Some(at) = self.seats.iter().position(|other| other.name.id == session) {
+            // It begins anew at the same session: what it waits for stays, and what it was asked is asked again.
+            let old = self.seats.remove(at);
+            seat.prompts = old.prompts;
+            seat.order = old.order;
+            self.asks.leave(session);
+        }
+        self.seats.push(seat);
+    }
+
+    fn on_prompted(&mut self, session: SessionId, request: &RawValue, accepted: Result<Started, Refusal>) {
+        let Some(seat) = self.seats.iter_mut().find(|seat| seat.name.id == session) else { return };
+        match accepted {
+            Ok(Started { turn, ahead, permit }) => {
+                // One that is over already needs no place any more.
+                let Some(own) = seat.own(request) else { return };
+                own.permit = permit;
+                if ahead > 0 && !own.has_started {
+                    let params = json!({ "sessionId": session.to_string(), "turn": turn.0, "ahead": ahead });
+                    encode::notification(self.socket.out(), "_gembridge/queued", &params);
+                }
+            }
+            Err(refusal) => {
+                if seat.refuse(request).is_none() {
+                    return;
+                }
+                if refusal.code == crate::acp::error::CANCELLED {
+                    encode::result(self.socket.out(), request, &json!({ "stopReason": "cancelled" }));
+                } else {
+                    encode::error(self.socket.out(), request, &refusal);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! What a client sees of its sessions: what was, what happens, and what it is asked.
+
+use gembridge_core::log::LogEntry;
+use gembridge_core::model::{AskId, Event, SessionId};
+use gembridge_core::session::{SessionChange, TurnState};
+use serde_json::json;
+use tokio::sync::broadcast::error::RecvError;
+
+use super::{Connection, Ending, TOO_SLOW};
+use crate::acp::encode::{self, View};
+use crate::acp::seat::{Announce, ReplayEnd, Step};
+use crate::websocket::CloseCode;
+
+impl Connection {
+    pub(super) fn on_step(&mut self, at: usize, step: Step) {
+        match step {
+            Step::Begins { from, to } => {
+                let Some(seat) = self.seats.get(at) else { return };
+                if seat.is_announced() {
+                    let params = json!({ "sessionId": seat.name.id.to_string(), "from": from.0, "to": to.0 });
+                    encode::notification(self.socket.out(), "_gembridge/replay_started", &params);
+                }
+            }
+            Step::Again(entries) => {
+                for entry in entries.iter() {
+                    self.show(at, entry, View::Replay);
+                }
+            }
+            Step::Live(entries) => {
+                for entry in entries.iter() {
+                    self.show(at, entry, View::Live(self.client));
+                }
+            }
+            Step::Over(end) => self.on_replayed(at, &end),
+            Step::Failed(error) => {
+                tracing::error!(%error, "a log could not be read again");
+                self.ending = Some(Ending::Told(CloseCode(1011), "the session's log cannot be read now"));
+            }
+            Step::Gone => self.on_gone(at),
+        }
+    }
+
+    fn show(&mut self, at: usize, entry: &LogEntry, view: View) {
+        let (client, Some(seat)) = (self.client, self.seats.get_mut(at)) else { return };
+        let out = self.socket.out();
+        match &entry.event {
+            Event::Prompted { by, .. } => {
+                if matches!(view, View::Live(_))
+                    && *by == client
+                    && let Some(turn) = entry.turn
+                    && seat.claim(turn)
+                {
+                    let handle = seat.handle.clone();
+                    self.calls.aside(async move { handle.cancel_turn(turn).await });
+                }
+                encode::entry(out, &seat.name, entry, view);
+            }
+            Event::Started => {
+                seat.usage = gembridge_core::model::Usage::default();
+                let is_own = seat.start(entry.turn);
+                encode::turn_started(out, &seat.name, entry, is_own);
+            }
+            Event::Usage(used) => {
+                seat.usage = *used;
+                encode::entry(out, &seat.name, entry, view);
+            }
+            Event::Ended(outcome) => {
+                let used = std::mem::take(&mut seat.usage);
+                encode::turn_ended(out, &seat.name, entry, outcome, &used);
+                if let Some(own) = seat.finish(entry.turn) {
+                    match encode::prompt_result(outcome, &used, entry) {
+                        Ok(result) => encode::result(out, &own.request, &result),
+                        Err(refusal) => encode::error(out, &own.request, &refusal),
+                    }
+                }
+            }
+            Event::Asked(_) => {
+                if matches!(view, View::Live(_)) {
+                    seat.open.push(entry.clone());
+                    self.put_question(at, entry);
+                }
+            }
+            Event::Answered { ask, .. } => {
+                self.asks.settle(seat.name.id, *ask);
+                seat.open.retain(|entry| ask_of(entry) != Some(*ask));
+                encode::resolved(out, &seat.name, entry, client);
+            }
+            _ => encode::entry(out, &seat.name, entry, view),
+        }
+    }
+
+    /// Asks this client what the agent asks.
+    fn put_question(&mut self, at: usize, entry: &LogEntry) {
+        let Event::Asked(ask) = &entry.event else { return };
+        let Some(seat) = self.seats.get(at) else { return };
+        let is_form = matches!(ask.body, gembridge_core::model::AskBody::Form { .. });
+        if is_form && !self.fills_forms {
+            return;
+        }
+        let Some(id) = self.asks.add(seat.name.id, ask.id, &ask.body) else { return };
+        let patience = u64::try_from(seat.patience.as_millis()).unwrap_or(u64::MAX);
+        encode::asked(self.socket.out(), &seat.name, entry, ask, id, entry.at.0.saturating_add(patience));
+    }
+
+    /// What was is shown; what is still open follows.
+    fn on_replayed(&mut self, at: usize, end: &ReplayEnd) {
+        let Some(seat) = self.seats.get_mut(at) else { return };
+        seat.open.clone_from(&end.open);
+        if end.announce == Announce::Yes {
+            let found = &end.description;
+            let turn = match found.turn {
+                TurnState::Idle => json!({ "state": "idle" }),
+                TurnState::Opening(id) => json!({ "state": "opening", "id": id.0 }),
+                TurnState::Running(id) => json!({ "state": "running", "id": id.0 }),
+            };
+            let open: Vec<u64> = end.open.iter().filter_map(ask_of).map(|ask| ask.0).collect();
+            let params = json!({
+                "sessionId": seat.name.id.to_string(),
+                "last": found.last.0,
+                "turn": turn,
+                "queued": found.queued,
+                "openRequests": open,
+                "truncated": end.is_cut,
+            });
+            encode::notification(self.socket.out(), "_gembridge/replay_ended", &params);
+        }
+        if let Some((request, result)) = seat.after_replay.take() {
+            encode::result(self.socket.out(), &request, &result);
+        }
+        for entry in &end.open {
+            self.put_question(at, entry);
+        }
+        self.serve_waiting(end.description.record.id);
+    }
+
+    /// Puts a question again whose answer was no good.
+    pub(super) fn ask_again(&mut self, session: SessionId, ask: AskId) {
+        let Some(at) = self.seats.iter().position(|seat| seat.name.id == session) else { return };
+        let entry = self.seats[at].open.iter().find(|entry| ask_of(entry) == Some(ask)).cloned();
+        if let Some(entry) = entry {
+            self.put_question(at, &entry);
+        }
+    }
+
+    fn on_gone(&mut self, at: usize) {
+        let seat = self.seats.remove(at);
+        self.asks.leave(seat.name.id);
+        if !seat.handle.is_closed() {
+            self.ending = Some(Ending::Told(TOO_SLOW, "this client did not keep up; come back with `after`"));
+            return;
+        }
+        // The log of a closed session holds the end of every turn; this client was let go before it came.
+        for own in seat.prompts {
+            encode::error(self.socket.out(), &own.request, &gembridge_core::error::Error::Closed.into());
+        }
+        let params = json!({ "sessionId": seat.name.id.to_string() });
+        encode::notification(self.socket.out(), "_gembridge/session_closed", &params);
+    }
+
+    /// Something changed somewhere; a client that missed some of it is shown everything.
+    pub(super) fn on_changed(&mut self, changed: Result<SessionChange, RecvError>) {
+        match changed {
+            Ok(SessionChange::Shown(view)) => {
+                if self.viewer.may_see(&view.record.principal) && crate::acp::methods::is_shown(&view) {
+                    let params = json!({ "session": encode::session_entry(&view) });
+                    encode::notification(self.socket.out(), "_gembridge/session_changed", &params);
+                }
+            }
+            Ok(SessionChange::Removed { id, principal }) => {
+                if self.viewer.may_see(&principal) {
+                    let params = json!({ "sessionId": id.to_string() });
+                    encode::notification(self.socket.out(), "_gembridge/session_removed", &params);
+                }
+            }
+            Err(RecvError::Lagged(_)) => self.show_all_sessions(),
+            Err(RecvError::Closed) => {}
+        }
+    }
+}
+
+fn ask_of(entry: &LogEntry) -> Option<AskId> {
+    match &entry.event {
+        Event::Asked(ask) => Some(ask.id),
+        _ => None,
+    }
+}

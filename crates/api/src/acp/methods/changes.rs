@@ -1,0 +1,102 @@
+//! What is changed about a session that is there.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use gembridge_core::driver::Change;
+use gembridge_core::model::{Opaque, SessionId};
+use gembridge_core::session::SessionHandle;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::Desk;
+use crate::acp::error::Refusal;
+use crate::acp::{decode, wire};
+
+/// What shall be done with a session.
+pub enum Order {
+    Close,
+    Delete,
+    Rename(Arc<str>),
+    Change(Change),
+    /// For the agent alone, whatever it means.
+    Extension {
+        method: Arc<str>,
+        params: Value,
+    },
+}
+
+/// The longest title.
+const TITLE: usize = 200;
+
+pub fn order(method: &str, params: Option<&RawValue>) -> Result<Order, Refusal> {
+    Ok(match method {
+        "session/close" => Order::Close,
+        "session/delete" => Order::Delete,
+        "_gembridge/rename" => {
+            #[derive(Deserialize)]
+            struct Rename {
+                title: String,
+            }
+            let title = decode::params::<Rename>(params)?.title;
+            let title = title.trim();
+            if title.is_empty() || title.chars().count() > TITLE || title.chars().any(char::is_control) {
+                return Err(Refusal::params(format!("`title` must be one line of 1 to {TITLE} characters")));
+            }
+            Order::Rename(title.into())
+        }
+        "session/set_mode" => Order::Change(Change::Mode(decode::params::<wire::SetMode>(params)?.mode_id.into())),
+        "session/set_model" => Order::Change(Change::Model(decode::params::<wire::SetModel>(params)?.model_id.into())),
+        "session/set_config_option" => {
+            let option: wire::SetOption<'_> = decode::params(params)?;
+            Order::Change(Change::Option { id: option.config_id.into(), value: decode::opaque(option.value) })
+        }
+        other => return Err(Refusal::method(other)),
+    })
+}
+
+pub fn extension(method: &str, params: Option<&RawValue>) -> Order {
+    let params = params.and_then(|params| serde_json::from_str(params.get()).ok()).unwrap_or_default();
+    Order::Extension { method: method.into(), params }
+}
+
+impl Desk {
+    pub async fn carry_out(&self, id: SessionId, order: Order) -> Result<Value, Refusal> {
+        let sessions = self.app.sessions();
+        match order {
+            Order::Delete => {
+                sessions.remove(id, &self.viewer).await?;
+                Ok(json!({}))
+            }
+            Order::Close => {
+                sessions.get(id, &self.viewer).await?.close().await?;
+                Ok(json!({}))
+            }
+            Order::Rename(title) => {
+                sessions.get(id, &self.viewer).await?.rename(title).await?;
+                Ok(json!({}))
+            }
+            Order::Change(change) => {
+                let handle = sessions.get(id, &self.viewer).await?;
+                changed(&handle, change).await
+            }
+            Order::Extension { method, mut params } => {
+                let handle = sessions.get(id, &self.viewer).await?;
+                handle.wake().await?;
+                let record = handle.record().await?;
+                params["sessionId"] = json!(record.agent_session);
+                let params = Opaque(Bytes::from(params.to_string()));
+                changed(&handle, Change::Extension { method, params }).await
+            }
+        }
+    }
+}
+
+/// Changes it at the agent, which is woken for that.
+async fn changed(handle: &SessionHandle, change: Change) -> Result<Value, Refusal> {
+    handle.wake().await?;
+    let changed = handle.change(change).await?;
+    let answer = changed.answer.and_then(|answer| serde_json::from_slice(&answer.0).ok());
+    Ok(answer.filter(Value::is_object).unwrap_or_else(|| json!({})))
+}

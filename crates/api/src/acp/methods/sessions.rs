@@ -1,0 +1,199 @@
+//! Sessions as clients begin, find and enter them.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use gembridge_core::driver::{SlashCommands, ToolServer};
+use gembridge_core::model::{AgentName, Seq, SessionFacts, SessionId};
+use gembridge_core::session::{NewSession, SessionHandle};
+use serde_json::{Value, json};
+
+use super::Desk;
+use crate::acp::encode::{self, execution, iso};
+use crate::acp::error::Refusal;
+use crate::acp::replay::{self, Window};
+use crate::acp::seat::{Announce, Seat, Taken, When};
+use crate::acp::wire::{self, ReplayWish, Wishes};
+use crate::acp::{AgentCard, ClientServers, Execution};
+use crate::identity::Rank;
+
+/// Sessions that one page of a list holds.
+const PAGE: usize = 100;
+
+impl Desk {
+    pub async fn new_session(&self, new: wire::NewSession, wishes: Wishes) -> Result<(SessionId, Box<Taken>), Refusal> {
+        let card = self.chosen(wishes.agent.as_deref())?;
+        let tool_servers = self.tool_servers(new.mcp_servers)?;
+        let (workspace, ignored) = self.workspace(card, new.cwd.as_deref())?;
+        let shown = workspace.clone().or_else(|| card.workspace.clone());
+        let session = NewSession {
+            principal: self.identity.principal.clone(),
+            agent: card.name.clone(),
+            workspace,
+            model: wishes.model.map(Into::into),
+            mode: None,
+            tool_servers,
+            slash: self.slash(),
+        };
+        let handle = self.app.sessions().create(session).await?;
+        let id = handle.id();
+        match self.seat_of_new(handle).await {
+            Ok((seat, facts)) => {
+                let meta = json!({
+                    "agent": card.name.as_str(),
+                    "mode": execution(card.execution),
+                    "workspace": shown,
+                    "ignored": ignored,
+                    "seq": 0,
+                });
+                let mut result = json!({ "sessionId": id.to_string(), "_meta": { "gembridge": meta } });
+                encode::new_session(&mut result, &facts);
+                Ok((id, Box::new(Taken { seat, result, when: When::AtOnce })))
+            }
+            Err(refusal) => {
+                // Nothing was said in it, and nobody knows its name.
+                if let Err(error) = self.app.sessions().remove(id, &self.viewer).await {
+                    tracing::debug!(session = %id, %error, "a session that could not begin is left behind");
+                }
+                Err(refusal)
+            }
+        }
+    }
+
+    /// The place first, so that what the agent says while it wakes is not missed.
+    async fn seat_of_new(&self, handle: SessionHandle) -> Result<(Seat, SessionFacts), Refusal> {
+        let seat = self.seat(handle.clone(), Window::default(), Announce::No).await?;
+        let facts = handle.wake().await?;
+        Ok((seat, facts))
+    }
+
+    async fn seat(&self, handle: SessionHandle, window: Window, announce: Announce) -> Result<Seat, Refusal> {
+        let store = Arc::clone(self.app.sessions().store());
+        Ok(Seat::take(handle, store, window, announce, |agent| self.app.patience(agent)).await?)
+    }
+
+    /// A place at a session that is there: with what was before, or from now on.
+    pub async fn attach(&self, id: SessionId, wish: Option<ReplayWish>, when: When) -> Result<Box<Taken>, Refusal> {
+        let handle = self.app.sessions().get(id, &self.viewer).await?;
+        let (window, announce) = match wish {
+            Some(wish) => {
+                replay::check(&wish)?;
+                let store = self.app.sessions().store();
+                let window =
+                    replay::window(store.as_ref(), id, &wish).await.map_err(gembridge_core::error::Error::from)?;
+                (window, Announce::Yes)
+            }
+            None => (Window { after: Seq(u64::MAX), ..Window::default() }, Announce::No),
+        };
+        let described = handle.describe().await?;
+        let seat = self.seat(handle, window, announce).await?;
+        let agent = &described.record.agent;
+        let mut result = json!({
+            "sessionId": id.to_string(),
+            "state": encode::turn_name(described.turn),
+            "last": described.last.0,
+            "_meta": { "gembridge": {
+                "agent": agent.as_str(),
+                "mode": self.app.card(agent).map(|card| execution(card.execution)),
+                "seq": described.last.0,
+            } },
+        });
+        // An agent that is not there says what its sessions can be in general.
+        let is_known = !described.facts.modes.is_empty() || !described.facts.models.is_empty();
+        match self.offers(agent).filter(|_| !is_known) {
+            Some(offers) => encode::new_session(&mut result, &offers),
+            None => encode::new_session(&mut result, &described.facts),
+        }
+        Ok(Box::new(Taken { seat, result, when }))
+    }
+
+    pub async fn list(&self, wish: wire::ListSessions) -> Result<Value, Refusal> {
+        let skip: usize = match wish.cursor.as_deref() {
+            None => 0,
+            Some(cursor) => cursor.parse().map_err(|_| Refusal::params("`cursor` is none that was given here"))?,
+        };
+        let mut views = self.app.sessions().views(&self.viewer, skip + PAGE + 1).await?;
+        views.retain(|view| super::is_shown(view));
+        let entry = |view: &Arc<gembridge_core::session::SessionView>| {
+            let record = &view.record;
+            let workspace = record.workspace.as_deref().or_else(|| self.app.card(&record.agent)?.workspace.as_deref());
+            json!({
+                "sessionId": record.id.to_string(),
+                "cwd": workspace.unwrap_or(Path::new("/")),
+                "title": record.title,
+                "updatedAt": iso(record.updated),
+            })
+        };
+        let sessions: Vec<_> = views.iter().skip(skip).take(PAGE).map(entry).collect();
+        let mut result = json!({ "sessions": sessions });
+        if views.len() > skip + PAGE {
+            result["nextCursor"] = json!((skip + PAGE).to_string());
+        }
+        Ok(result)
+    }
+
+    fn offers(&self, agent: &AgentName) -> Option<Arc<SessionFacts>> {
+        self.app.sessions().agents().find(|(name, _)| *name == agent)?.1.driver.offers()
+    }
+
+    fn chosen(&self, name: Option<&str>) -> Result<&AgentCard, Refusal> {
+        let agents = &self.app.parts.agents;
+        let found = match name {
+            None => agents.first(),
+            Some(name) => agents.iter().find(|card| card.name.as_str() == name),
+        };
+        found.ok_or_else(|| {
+            let shown: String = name.unwrap_or_default().chars().take(64).flat_map(char::escape_default).collect();
+            Refusal::params(format!("agent `{shown}` is not served here; `_gembridge/agents` lists those that are"))
+        })
+    }
+
+    /// Where the agent works, and what of the request means nothing to it.
+    fn workspace(&self, card: &AgentCard, cwd: Option<&str>) -> Result<(Option<PathBuf>, Vec<&'static str>), Refusal> {
+        let Some(cwd) = cwd else { return Ok((None, Vec::new())) };
+        if card.execution == Execution::Chat {
+            return Ok((None, vec!["cwd"]));
+        }
+        if card.workspace.as_deref() == Some(Path::new(cwd)) {
+            return Ok((None, Vec::new()));
+        }
+        let shown: String = cwd.chars().take(256).flat_map(char::escape_debug).collect();
+        match self.app.parts.folders.trusted(Path::new(cwd)) {
+            Some(folder) => Ok((Some(folder), Vec::new())),
+            None => Err(Refusal::new(
+                crate::jsonrpc::INVALID_PARAMS,
+                "untrusted_cwd",
+                format!("`cwd` `{shown}` is no folder that the operator trusts; run `gembridge trust add` for it"),
+            )),
+        }
+    }
+
+    fn tool_servers(&self, servers: Vec<wire::McpServer>) -> Result<Vec<ToolServer>, Refusal> {
+        let refuse = |server: &wire::McpServer, why: &str| {
+            let shown: String = server.name.chars().take(64).flat_map(char::escape_default).collect();
+            Refusal::new(crate::jsonrpc::INVALID_PARAMS, "mcp_server_refused", format!("MCP server `{shown}` {why}"))
+        };
+        let taken = servers.into_iter().map(|server| {
+            if self.app.parts.config.servers == ClientServers::Refused {
+                return Err(refuse(&server, "is not taken; the operator may allow them with `acp.allow_mcp_servers`"));
+            }
+            match (server.kind.as_deref(), &server.url) {
+                (Some("http"), Some(url)) => Ok(ToolServer {
+                    name: server.name.as_str().into(),
+                    url: url.clone(),
+                    headers: server.headers.iter().map(|header| (header.name.clone(), header.value.clone())).collect(),
+                }),
+                _ => Err(refuse(&server, "is not reached over HTTP; name one with `type` `http` and its `url`")),
+            }
+        });
+        taken.collect()
+    }
+
+    /// Only the operator's own hand commands the agent itself.
+    fn slash(&self) -> SlashCommands {
+        match self.identity.rank {
+            Rank::Admin => SlashCommands::Run,
+            Rank::User => SlashCommands::AsText,
+        }
+    }
+}

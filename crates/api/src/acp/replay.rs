@@ -1,0 +1,110 @@
+//! Which entries of a log a client is shown again: after a number it saw, or by time and by whole turns.
+
+use gembridge_core::log::LogEntry;
+use gembridge_core::model::{Seq, SessionId, Timestamp};
+use gembridge_core::store::{Store, StoreError, TurnStart};
+
+use super::error::Refusal;
+use super::wire::ReplayWish;
+
+/// What is shown: entries after one number, later than one time and earlier than another.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Window {
+    pub after: Seq,
+    pub since: Option<Timestamp>,
+    pub before: Option<Timestamp>,
+}
+
+/// Turns are looked at one by one where a time says which; beyond so many, the oldest are not.
+const MOST_TURNS: usize = 1 << 20;
+
+impl Window {
+    pub fn shows(&self, entry: &LogEntry) -> bool {
+        entry.seq > self.after
+            && self.since.is_none_or(|since| entry.at > since)
+            && self.before.is_none_or(|before| entry.at < before)
+    }
+
+    /// Whether anything before it is left out.
+    pub fn is_cut(&self) -> bool {
+        self.after > Seq::START || self.since.is_some_and(|since| since > Timestamp(0))
+    }
+}
+
+pub fn check(wish: &ReplayWish) -> Result<(), Refusal> {
+    if wish.after.is_some() && (wish.limit.is_some() || wish.since.is_some() || wish.before.is_some()) {
+        return Err(Refusal::params("`after` stands alone; leave `limit`, `since` and `before` out"));
+    }
+    Ok(())
+}
+
+/// Finds where to begin. The last turns of a log are found without reading it.
+pub async fn window(store: &dyn Store, id: SessionId, wish: &ReplayWish) -> Result<Window, StoreError> {
+    if let Some(after) = wish.after {
+        return Ok(Window { after: Seq(after), ..Window::default() });
+    }
+    let (since, before) = (wish.since.map(Timestamp), wish.before.map(Timestamp));
+    let wanted = match wish.limit {
+        None if since.is_none() => 0,
+        Some(limit) if since.is_none() && before.is_none() => usize::try_from(limit).unwrap_or(MOST_TURNS),
+        None | Some(_) => MOST_TURNS,
+    };
+    let starts = match wanted.min(MOST_TURNS) {
+        0 => Vec::new(),
+        turns => store.turn_starts(id, turns).await?,
+    };
+    Ok(Window { after: first(&starts, since, before, wish.limit), since, before })
+}
+
+/// The number before the first turn that is shown. A turn that began before `since` may still have entries after it.
+fn first(starts: &[TurnStart], since: Option<Timestamp>, before: Option<Timestamp>, limit: Option<u64>) -> Seq {
+    let from = since.map_or(0, |since| starts.partition_point(|start| start.at <= since).saturating_sub(1));
+    let until = before.map_or(starts.len(), |before| starts.partition_point(|start| start.at < before));
+    let shown = starts.get(from..until).unwrap_or_default();
+    let Some(limit) = limit else {
+        return if since.is_some() { shown.first().map_or(Seq::START, |start| start.after) } else { Seq::START };
+    };
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    match shown.len().checked_sub(limit).map(|at| shown.get(at)) {
+        // None of the turns: nothing that is there now.
+        Some(None) => Seq(u64::MAX),
+        Some(Some(start)) => start.after,
+        // Fewer turns than asked for: all of them, and what came before the first.
+        None => shown.first().filter(|_| since.is_some()).map_or(Seq::START, |start| start.after),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gembridge_core::model::TurnId;
+
+    use super::*;
+
+    /// Five turns of ten entries each, one every hundred milliseconds.
+    fn starts() -> Vec<TurnStart> {
+        (0..5).map(|n| TurnStart { turn: TurnId(n + 1), after: Seq(n * 10), at: Timestamp(1_000 + n * 100) }).collect()
+    }
+
+    #[test]
+    fn since_then_before_then_limit_decide_where_a_replay_begins() {
+        let at = |millis: u64| Some(Timestamp(millis));
+        for (since, before, limit, expected) in [
+            (None, None, None, Seq::START),
+            (None, None, Some(2), Seq(30)),
+            (None, None, Some(9), Seq::START),
+            (None, None, Some(0), Seq(u64::MAX)),
+            // The third turn began before it and may go on after it.
+            (at(1_250), None, None, Seq(20)),
+            (at(1_200), None, None, Seq(20)),
+            (at(9_999), None, None, Seq(40)),
+            (at(5), None, None, Seq::START),
+            (None, at(1_300), Some(1), Seq(20)),
+            (None, at(1_301), Some(1), Seq(30)),
+            (None, at(1), Some(1), Seq(u64::MAX)),
+            (at(1_100), at(1_400), Some(2), Seq(20)),
+            (at(1_100), at(1_400), Some(9), Seq(10)),
+        ] {
+            assert_eq!(first(&starts(), since, before, limit), expected, "{since:?} {before:?} {limit:?}");
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! The parameters of requests, and the results of those that we send.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Initialize {
+    pub client_capabilities: ClientCapabilities,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct ClientCapabilities {
+    pub elicitation: Option<serde::de::IgnoredAny>,
+}
+
+/// What every request for a session says.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ForSession {
+    pub session_id: String,
+}
+
+/// What may stand in `_meta.gembridge` of a request.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct WithWishes {
+    #[serde(rename = "_meta")]
+    pub meta: Option<Meta>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Meta {
+    pub gembridge: Option<Wishes>,
+}
+
+impl WithWishes {
+    pub fn wishes(self) -> Wishes {
+        self.meta.and_then(|meta| meta.gembridge).unwrap_or_default()
+    }
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Wishes {
+    pub agent: Option<String>,
+    pub model: Option<String>,
+    #[serde(flatten)]
+    pub replay: ReplayWish,
+}
+
+/// Which part of a log a client wants to see again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct ReplayWish {
+    pub after: Option<u64>,
+    pub limit: Option<u64>,
+    pub since: Option<u64>,
+    pub before: Option<u64>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct NewSession {
+    pub cwd: Option<String>,
+    pub mcp_servers: Vec<McpServer>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct McpServer {
+    #[serde(rename = "type")]
+    pub kind: Option<String>,
+    pub name: String,
+    pub url: Option<String>,
+    pub headers: Vec<Header>,
+}
+
+#[derive(Debug, Deserialize)]
+pub struct Header {
+    pub name: String,
+    pub value: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Prompt<'a> {
+    #[serde(borrow)]
+    pub prompt: Vec<&'a RawValue>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SetMode {
+    pub mode_id: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SetModel {
+    pub model_id: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SetOption<'a> {
+    pub config_id: String,
+    #[serde(borrow)]
+    pub value: &'a RawValue,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct ListSessions {
+    pub cursor: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct SessionsWish {
+    pub limit: Option<usize>,
+    pub search: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CancelRequest<'a> {
+    #[serde(borrow)]
+    pub request_id: &'a RawValue,
+}
+
+/// What a client answers to `session/request_permission`.
+#[derive(Debug, Deserialize)]
+pub struct Permission {
+    pub outcome: Outcome,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
+pub enum Outcome {
+    #[serde(rename_all = "camelCase")]
+    Selected {
+        option_id: String,
+    },
+    Cancelled,
+}

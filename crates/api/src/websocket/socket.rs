@@ -1,0 +1,153 @@
+//! The socket: messages in, messages out, both at the same time in one task.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::{Buf, BytesMut};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use super::frame::{self, Decoder, Frame};
+
+/// Why a connection ends, as its other end is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CloseCode(pub u16);
+
+impl CloseCode {
+    pub const NORMAL: Self = Self(1000);
+    pub const GOING_AWAY: Self = Self(1001);
+    pub const PROTOCOL: Self = Self(1002);
+    pub const NOT_TEXT: Self = Self(1007);
+    pub const POLICY: Self = Self(1008);
+    pub const TOO_LARGE: Self = Self(1009);
+}
+
+pub struct WebSocket<S> {
+    io: S,
+    decoder: Decoder,
+    /// What is to be written, from the front.
+    out: BytesMut,
+    /// A close was written: nothing goes out after it.
+    closed: bool,
+}
+
+/// What came of reading.
+#[derive(Debug)]
+pub enum Received {
+    Text(String),
+    /// A sign of life that needs nothing done.
+    Sign,
+    Ended(Arrived),
+}
+
+/// How the other end left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrived {
+    /// It said goodbye.
+    Close,
+    /// It broke the standard and is told this.
+    Broken(CloseCode),
+    /// The connection is gone.
+    Lost,
+}
+
+/// One read. On the stack, so that a socket that waits holds none.
+const READ: usize = 16 << 10;
+
+impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
+    /// `limit` is the largest message that the other end may send.
+    pub fn new(io: S, limit: usize) -> Self {
+        Self { io, decoder: Decoder::new(limit), out: BytesMut::new(), closed: false }
+    }
+
+    /// Where whole frames are appended: a head by [`super::write_header`], then its message.
+    pub fn out(&mut self) -> &mut BytesMut {
+        &mut self.out
+    }
+
+    /// Bytes that the other end has not taken.
+    pub fn behind(&self) -> usize {
+        self.out.len()
+    }
+
+    pub fn send(&mut self, message: &[u8]) {
+        if !self.closed {
+            frame::write_header(&mut self.out, message.len());
+            self.out.extend_from_slice(message);
+        }
+    }
+
+    pub fn ping(&mut self) {
+        if !self.closed {
+            frame::write_ping(&mut self.out);
+        }
+    }
+
+    /// Says why it ends, once. Nothing goes out after it.
+    pub fn close(&mut self, code: CloseCode, reason: &str) {
+        if !std::mem::replace(&mut self.closed, true) {
+            frame::write_close(&mut self.out, code.0, reason);
+        }
+    }
+
+    /// Writes what there is; ready when all of it is out.
+    pub fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.out.is_empty() {
+            return Poll::Ready(Ok(()));
+        }
+        while !self.out.is_empty() {
+            let written = ready!(Pin::new(&mut self.io).poll_write(cx, &self.out))?;
+            if written == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            self.out.advance(written);
+        }
+        self.out = BytesMut::new();
+        Pin::new(&mut self.io).poll_flush(cx)
+    }
+
+    /// The next thing that the other end sent. Pings are answered here.
+    pub fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<Received> {
+        loop {
+            match self.decoder.next() {
+                Ok(Some(Frame::Text(text))) => return Poll::Ready(Received::Text(text)),
+                Ok(Some(Frame::Binary | Frame::Pong)) => return Poll::Ready(Received::Sign),
+                Ok(Some(Frame::Ping(body))) => {
+                    if !self.closed {
+                        frame::write_pong(&mut self.out, &body);
+                    }
+                    return Poll::Ready(Received::Sign);
+                }
+                Ok(Some(Frame::Close(code))) => {
+                    self.close(code.map_or(CloseCode::NORMAL, CloseCode), "");
+                    return Poll::Ready(Received::Ended(Arrived::Close));
+                }
+                Err(code) => return Poll::Ready(Received::Ended(Arrived::Broken(code))),
+                Ok(None) => {}
+            }
+            let mut scratch = [0; READ];
+            let mut buffer = ReadBuf::new(&mut scratch);
+            match ready!(Pin::new(&mut self.io).poll_read(cx, &mut buffer)) {
+                Ok(()) if !buffer.filled().is_empty() => self.decoder.push(buffer.filled()),
+                Ok(()) | Err(_) => return Poll::Ready(Received::Ended(Arrived::Lost)),
+            }
+        }
+    }
+
+    /// Ends the connection in order: what is left is written, and the other end's goodbye is waited for. The caller
+    /// bounds the time.
+    pub async fn finish(mut self) {
+        let written = std::future::poll_fn(|cx| self.poll_write(cx)).await;
+        if written.is_err() {
+            return;
+        }
+        loop {
+            let received = std::future::poll_fn(|cx| self.poll_receive(cx)).await;
+            if let Received::Ended(_) = received {
+                break;
+            }
+        }
+        // Gone already, or going: both are the end.
+        drop(std::future::poll_fn(|cx| Pin::new(&mut self.io).poll_shutdown(cx)).await);
+    }
+}

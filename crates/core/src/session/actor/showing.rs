@@ -1,0 +1,40 @@
+//! What the session shows of itself to those who watch all sessions.
+
+use super::{Actor, Stage};
+use crate::session::handle::TurnState;
+use crate::session::overview::{SessionView, Standing};
+
+/// What changes often, and is cheap to compare.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Look {
+    turn: TurnState,
+    queued: usize,
+    open_asks: usize,
+}
+
+impl Actor {
+    /// Posts what changed since the last time, if anything did.
+    pub(super) fn show(&mut self) {
+        let look = self.look();
+        if self.shown != Some(look) {
+            self.shown = Some(look);
+            let Look { turn, queued, open_asks } = look;
+            let standing = Standing::Live { turn, queued, open_asks, followers: self.journal.followers() };
+            self.overview.post(SessionView { record: self.record.clone(), standing });
+        }
+    }
+
+    /// The session leaves the memory.
+    pub(super) fn show_departure(&self) {
+        self.overview.post(SessionView { record: self.record.clone(), standing: Standing::Stored });
+    }
+
+    fn look(&self) -> Look {
+        let (turn, open_asks) = match &self.stage {
+            Stage::Idle | Stage::Settling { .. } => (TurnState::Idle, 0),
+            Stage::Opening(waiting) | Stage::Offering { waiting, .. } => (TurnState::Opening(waiting.turn), 0),
+            Stage::Running(turn) => (TurnState::Running(turn.id()), turn.open_asks().count()),
+        };
+        Look { turn, queued: self.queue.len(), open_asks }
+    }
+}

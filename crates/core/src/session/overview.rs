@@ -1,0 +1,90 @@
+//! What all sessions do at this moment, for whoever watches them from outside. Each session's owner posts what changed;
+//! nobody has to be asked.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::broadcast;
+
+use super::handle::TurnState;
+use crate::model::{Principal, SessionId};
+use crate::store::SessionRecord;
+
+/// Changes that a watcher may be behind; then it misses some, is told so, and looks at everything again.
+const BEHIND: usize = 1_024;
+
+/// One session, seen from outside.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionView {
+    pub record: SessionRecord,
+    pub standing: Standing,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// On disk only.
+    Stored,
+    Live {
+        turn: TurnState,
+        queued: usize,
+        open_asks: usize,
+        followers: usize,
+    },
+}
+
+#[derive(Clone, Debug)]
+pub enum SessionChange {
+    Shown(Arc<SessionView>),
+    /// It is gone, its log too.
+    Removed {
+        id: SessionId,
+        principal: Principal,
+    },
+}
+
+pub(super) struct Overview {
+    live: Mutex<HashMap<SessionId, Arc<SessionView>>>,
+    changes: broadcast::Sender<SessionChange>,
+}
+
+impl Overview {
+    pub(super) fn new() -> Self {
+        Self { live: Mutex::default(), changes: broadcast::Sender::new(BEHIND) }
+    }
+
+    pub(super) fn post(&self, view: SessionView) {
+        let (id, view) = (view.record.id, Arc::new(view));
+        match view.standing {
+            Standing::Live { .. } => drop(self.lock().insert(id, Arc::clone(&view))),
+            Standing::Stored => drop(self.lock().remove(&id)),
+        }
+        self.tell(SessionChange::Shown(view));
+    }
+
+    pub(super) fn remove(&self, id: SessionId, principal: Principal) {
+        self.lock().remove(&id);
+        self.tell(SessionChange::Removed { id, principal });
+    }
+
+    pub(super) fn watch(&self) -> broadcast::Receiver<SessionChange> {
+        self.changes.subscribe()
+    }
+
+    pub(super) fn live(&self, id: SessionId) -> Option<Arc<SessionView>> {
+        self.lock().get(&id).cloned()
+    }
+
+    pub(super) fn all_live(&self) -> Vec<Arc<SessionView>> {
+        self.lock().values().cloned().collect()
+    }
+
+    /// Nobody may be watching.
+    fn tell(&self, change: SessionChange) {
+        drop(self.changes.send(change));
+    }
+
+    /// Never held across an await; a panic while it was held left nothing half-done.
+    fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, Arc<SessionView>>> {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,62 @@
+//! Sessions as a list that is watched, and their removal from it.
+
+use std::sync::Arc;
+
+use tokio::sync::broadcast;
+
+use super::{Found, Sessions, Viewer};
+use crate::error::Error;
+use crate::model::SessionId;
+use crate::session::overview::{SessionChange, SessionView, Standing};
+use crate::store::{SessionRecord, StoreError};
+
+impl Sessions {
+    /// The sessions that `viewer` may see, live or stored; the newest change first.
+    pub async fn views(&self, viewer: &Viewer, limit: usize) -> Result<Vec<Arc<SessionView>>, Error> {
+        let mut views = self.overview.all_live();
+        views.retain(|view| viewer.may_see(&view.record.principal));
+        let is_live =
+            |record: &SessionRecord, live: &[Arc<SessionView>]| live.iter().any(|view| view.record.id == record.id);
+        let mut stored = self.list(viewer, limit).await?;
+        stored.retain(|record| !is_live(record, &views));
+        views.extend(stored.into_iter().map(|record| Arc::new(SessionView { record, standing: Standing::Stored })));
+        views.sort_by_key(|view| std::cmp::Reverse((view.record.updated, view.record.id)));
+        views.truncate(limit);
+        Ok(views)
+    }
+
+    /// What a live session looks like now.
+    pub fn view(&self, id: SessionId) -> Option<Arc<SessionView>> {
+        self.overview.live(id)
+    }
+
+    /// Every change of every session from now on. What `viewer` may see of it is for the caller to ask
+    /// [`Viewer::may_see`].
+    pub fn watch(&self) -> broadcast::Receiver<SessionChange> {
+        self.overview.watch()
+    }
+
+    /// Ends the session and forgets it, its record and its log.
+    pub async fn remove(&self, id: SessionId, viewer: &Viewer) -> Result<(), Error> {
+        let unknown = || Error::UnknownSession(id.to_string());
+        let record = self.store().record(id).await.map_err(|error| match error {
+            StoreError::Unknown(_) => unknown(),
+            other => Error::Store(other),
+        })?;
+        if !viewer.may_see(&record.principal) {
+            return Err(unknown());
+        }
+        loop {
+            match self.enter(id) {
+                Found::Live(live) => live.handle.close().await?,
+                Found::Taken(mut tenancy) => drop(tenancy.changed().await),
+                Found::Free(lease) => {
+                    self.store().delete(id).await?;
+                    self.overview.remove(id, record.principal);
+                    drop(lease);
+                    return Ok(());
+                }
+            }
+        }
+    }
+}
