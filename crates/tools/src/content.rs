@@ -1,7 +1,10 @@
 //! What a tool returned, as agents read it.
 
 use gembridge_core::model::{Content, ReturnOutcome, ToolReturn};
-use rmcp::model::{CallToolResult, ContentBlock, Resource, ResourceContents};
+use rmcp::model::{
+    CallToolResult, ContentBlock, RequestId, Resource, ResourceContents, ServerJsonRpcMessage, ServerResult,
+};
+use rmcp::transport::streamable_http_server::session::ServerSseMessage;
 
 pub fn result(returned: ToolReturn) -> CallToolResult {
     let content = returned.content.into_iter().map(block).collect();
@@ -13,6 +16,13 @@ pub fn result(returned: ToolReturn) -> CallToolResult {
 
 pub fn failure(message: impl Into<String>) -> CallToolResult {
     CallToolResult::error(vec![ContentBlock::text(message)])
+}
+
+/// The answer to the request that made the call.
+pub fn as_message(mut result: CallToolResult, request: RequestId) -> ServerSseMessage {
+    // Only versions that we do not speak know this field.
+    result.result_type = None;
+    ServerSseMessage::from_message(ServerJsonRpcMessage::response(ServerResult::CallToolResult(result), request))
 }
 
 fn block(content: Content) -> ContentBlock {
