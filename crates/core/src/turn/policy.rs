@@ -48,9 +48,7 @@ impl PermissionPolicy {
             Subject::ClientTool => true,
             Subject::AgentTool => tool.kind.is_some_and(|kind| self.auto.contains(&kind)),
         };
-        if is_allowed
-            && let Some(answer) = ask.allow_once()
-        {
+        if is_allowed && let Some(answer) = ask.allow_once() {
             return Some(answer);
         }
         (self.otherwise == Otherwise::Reject).then(|| ask.reject())
