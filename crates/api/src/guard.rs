@@ -279,8 +279,7 @@ where
         Ok(Poll::Ready(Err(never))) => match never {},
         Ok(Poll::Pending) => {
             let Some(lease) = lease else { return Poll::Pending };
-            let revocation = revocation.get_or_insert_with(|| Box::pin(lease.clone().revoked()));
-            revocation.as_mut().poll(cx).map(|()| Ran::Revoked)
+            revocation.get_or_insert_with(|| Revocation::of(lease)).poll(cx).map(|()| Ran::Revoked)
         }
     });
     let problem = match ran.await {

@@ -36,6 +36,10 @@ pub enum Kind {
     },
     /// The agent failed or broke its protocol.
     Agent,
+    /// The agent answered in prose where a call of a tool was required.
+    NoToolCall,
+    /// The agent's answer does not have the form that was asked for.
+    NoOutput,
     /// The agent's provider asks to slow down.
     Provider,
     Unavailable {
@@ -67,7 +71,7 @@ impl Kind {
             Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::WrongMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::RateLimited { .. } | Self::QueueFull { .. } | Self::Provider => StatusCode::TOO_MANY_REQUESTS,
-            Self::Agent => StatusCode::BAD_GATEWAY,
+            Self::Agent | Self::NoToolCall | Self::NoOutput => StatusCode::BAD_GATEWAY,
             Self::Unavailable { .. } => StatusCode::SERVICE_UNAVAILABLE,
             Self::TimedOut => StatusCode::GATEWAY_TIMEOUT,
             Self::StoreFull => StatusCode::INSUFFICIENT_STORAGE,
@@ -116,10 +120,7 @@ impl From<Error> for Problem {
             Error::Invalid(_) | Error::NotAsked | Error::NotParked(_) => Self::new(Kind::Invalid, message),
             Error::UnknownSession(_) | Error::Store(StoreError::Unknown(_)) => Self::new(Kind::NotFound, message),
             Error::Busy { retry_after, .. } => Self::new(Kind::QueueFull { retry_after }, message),
-            Error::Closed | Error::MovedOn => {
-                Self::new(Kind::Unavailable { retry_after: Duration::from_secs(1) }, message)
-            }
-            Error::Store(StoreError::NoDescriptor) => {
+            Error::Closed | Error::MovedOn | Error::Store(StoreError::NoDescriptor) => {
                 Self::new(Kind::Unavailable { retry_after: Duration::from_secs(1) }, message)
             }
             Error::Store(StoreError::Full) => Self::new(Kind::StoreFull, message),

@@ -32,7 +32,7 @@ impl Readiness {
         self.0.draining.store(true, Ordering::Release);
     }
 
-    /// Whether some agent can run.
+    /// Whether the default agent can run.
     pub fn set_runnable(&self, runnable: bool) {
         self.0.idle_hands.store(!runnable, Ordering::Release);
     }
@@ -41,7 +41,7 @@ impl Readiness {
         let why = if self.0.draining.load(Ordering::Acquire) {
             "the gateway is shutting down"
         } else if self.0.idle_hands.load(Ordering::Acquire) {
-            "no agent can run; `gembridge doctor` says why"
+            "the default agent keeps failing; `gembridge doctor` says why"
         } else {
             return Ok(());
         };

@@ -44,25 +44,33 @@ const COUNT_MAX: u64 = (1 << COUNT_BITS) - 1;
 type Place = [u64; SLICES];
 
 pub struct RateTable {
+    start: Instant,
+    hasher: RandomState,
+    counted: Mutex<Counted>,
+}
+
+struct Counted {
+    pace: Pace,
+    places: Vec<Place>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Pace {
     rate: Rate,
     /// In ticks.
     window: u64,
-    start: Instant,
-    hasher: RandomState,
-    places: Mutex<Vec<Place>>,
 }
 
 impl RateTable {
     pub fn new(rate: Rate) -> Self {
-        // A count beyond its bits could not be held, nor a window shorter than its slices.
-        let most = u32::try_from(COUNT_MAX).unwrap_or(u32::MAX);
-        let window = ticks(rate.window).max(SLICES_OF_A_WINDOW);
-        Self {
-            rate: Rate { requests: rate.requests.min(most), window: rate.window },
-            window,
-            start: Instant::now(),
-            hasher: RandomState::new(),
-            places: Mutex::new(vec![[0; SLICES]; PLACES]),
+        Self { start: Instant::now(), hasher: RandomState::new(), counted: Mutex::new(Counted::new(rate)) }
+    }
+
+    /// Takes another rate. What was counted at another one is forgotten.
+    pub fn set_rate(&self, rate: Rate) {
+        let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
+        if counted.pace != Pace::new(rate) {
+            *counted = Counted::new(rate);
         }
     }
 
@@ -74,35 +82,50 @@ impl RateTable {
     fn take_at(&self, client: Household, now: Instant) -> Result<Allowance, Exceeded> {
         let now = ticks(now.saturating_duration_since(self.start));
         let hash = self.hasher.hash_one(client.to_bits());
-        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
-        let place = &mut places[usize::try_from(hash % PLACES as u64).unwrap_or(0)];
-        let limit = u64::from(self.rate.requests);
-        let used: u64 = self.remembered(place, now).map(|(_, count)| count).sum();
+        let mut held = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
+        let speed = held.pace;
+        let place = &mut held.places[usize::try_from(hash % PLACES as u64).unwrap_or(0)];
+        let limit = u64::from(speed.rate.requests);
+        let used: u64 = speed.remembered(place, now).map(|(_, count)| count).sum();
         if used >= limit {
-            return Err(Exceeded(self.allowance(used, self.until_room(place, now, used))));
+            return Err(Exceeded(speed.allowance(used, speed.until_room(place, now, used))));
         }
-        let width = self.window.div_ceil(SLICES_OF_A_WINDOW);
+        let width = speed.window.div_ceil(SLICES_OF_A_WINDOW);
         let slice = &mut place[usize::try_from(now / width % SLICES as u64).unwrap_or(0)];
         let (last, count) = unpack(*slice);
         // What stands there from a whole round ago is older than a window.
         let counted = if last / width == now / width { count + 1 } else { 1 };
         *slice = now << COUNT_BITS | counted.min(COUNT_MAX);
-        Ok(self.allowance(used + 1, TICK.saturating_mul(u32::try_from(self.window).unwrap_or(u32::MAX))))
+        Ok(speed.allowance(used + 1, TICK.saturating_mul(u32::try_from(speed.window).unwrap_or(u32::MAX))))
+    }
+}
+
+impl Counted {
+    fn new(rate: Rate) -> Self {
+        Self { pace: Pace::new(rate), places: vec![[0; SLICES]; PLACES] }
+    }
+}
+
+impl Pace {
+    fn new(rate: Rate) -> Self {
+        // A count beyond its bits could not be held, nor a window shorter than its slices.
+        let most = u32::try_from(COUNT_MAX).unwrap_or(u32::MAX);
+        let window = ticks(rate.window).max(SLICES_OF_A_WINDOW);
+        Self { rate: Rate { requests: rate.requests.min(most), window: rate.window }, window }
     }
 
     /// The slices that count, as the time of their last request and their number of requests.
-    fn remembered(&self, place: &Place, now: u64) -> impl Iterator<Item = (u64, u64)> {
-        let window = self.window;
-        place.iter().copied().map(unpack).filter(move |(last, count)| *count > 0 && now < last + window)
+    fn remembered(self, place: &Place, now: u64) -> impl Iterator<Item = (u64, u64)> {
+        place.iter().copied().map(unpack).filter(move |(last, count)| *count > 0 && now < last + self.window)
     }
 
-    fn allowance(&self, used: u64, reset: Duration) -> Allowance {
+    fn allowance(self, used: u64, reset: Duration) -> Allowance {
         let used = u32::try_from(used).unwrap_or(u32::MAX);
         Allowance { limit: self.rate.requests, remaining: self.rate.requests.saturating_sub(used), reset }
     }
 
     /// When enough of the oldest slices are forgotten.
-    fn until_room(&self, place: &Place, now: u64, mut used: u64) -> Duration {
+    fn until_room(self, place: &Place, now: u64, mut used: u64) -> Duration {
         let mut slices: Vec<_> = self.remembered(place, now).collect();
         slices.sort_unstable();
         let mut at = now + self.window;
@@ -151,6 +174,16 @@ mod tests {
         let Exceeded(allowance) = table.take_at(client(1), now).unwrap_err();
         assert_eq!((allowance.limit, allowance.remaining), (100, 0));
         assert!(table.take_at(client(2), now).is_ok());
+    }
+
+    #[test]
+    fn another_rate_counts_anew_and_the_same_one_goes_on() {
+        let table = table(1);
+        assert!(table.take(client(1)).is_ok() && table.take(client(1)).is_err());
+        table.set_rate(Rate { requests: 1, window: MINUTE });
+        assert!(table.take(client(1)).is_err());
+        table.set_rate(Rate { requests: 2, window: MINUTE });
+        assert_eq!(table.take(client(1)).unwrap().remaining, 1);
     }
 
     #[test]

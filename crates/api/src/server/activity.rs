@@ -82,6 +82,11 @@ impl Activity {
         self.body_pending.load(Ordering::Relaxed)
     }
 
+    /// Whether something came that has not become a request.
+    pub fn is_before_a_request(&self) -> bool {
+        matches!(self.phase(), Phase::Head { .. })
+    }
+
     /// Nothing is being read, nothing is left to write.
     pub fn is_clean(&self) -> bool {
         matches!(self.phase(), Phase::Idle { .. }) && !self.is_body_pending() && !self.unflushed.load(Ordering::Relaxed)

@@ -7,6 +7,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Poll, ready};
 use std::time::Duration;
 
@@ -29,7 +30,7 @@ use crate::server::activity::{Activity, Arriving, Departing, Flight, Phase};
 use crate::server::admission::{Kind, Slot};
 use crate::server::drain::Drain;
 use crate::server::socket::{Socket, tune};
-use crate::server::turn_away::no_room;
+use crate::server::turn_away::{no_more, no_room};
 use crate::server::{Deadlines, Peer, ServerConfig};
 
 const HTTP2_PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -68,8 +69,9 @@ impl Context {
     pub fn new(app: Router, config: &ServerConfig) -> Self {
         let streams = TaskTracker::new();
         let mut http1 = http1::Builder::new();
-        // The head's deadline is our own: hyper's would end idle connections too.
-        http1.timer(TokioTimer::new()).header_read_timeout(None).max_buf_size(BUFFER);
+        // The head's deadline is our own: hyper's would end idle connections too. The pieces of a stream are small: to
+        // copy one behind its length costs less than a write of three parts.
+        http1.timer(TokioTimer::new()).header_read_timeout(None).max_buf_size(BUFFER).writev(false);
         let mut http2 = http2::Builder::new(StreamTasks(streams.clone()));
         http2
             .timer(TokioTimer::new())
@@ -87,6 +89,8 @@ struct Link {
     activity: Arc<Activity>,
     peer: SocketAddr,
     kind: Kind,
+    /// Whether it heard that no new work is taken.
+    declines: AtomicBool,
 }
 
 /// Serves a connection to its end.
@@ -105,15 +109,25 @@ pub async fn serve(context: Arc<Context>, stream: TcpStream, peer: SocketAddr, s
     }
     let activity = Arc::new(Activity::new());
     let socket = Socket::new(stream, Arc::clone(&activity), deadlines, slot);
-    let link = Link { context, activity, peer, kind };
-    // What has come is served, even if the word to drain came with it.
-    let opening = tokio::select! {
-        biased;
-        opening = timeout(deadlines.head, opening(socket.stream())) => opening,
-        () = link.context.drain.begun() => return,
+    let link = Link { context, activity, peer, kind, declines: AtomicBool::new(false) };
+    let mut leaving = Leaving::No;
+    let opening = {
+        let mut opening = pin!(timeout(deadlines.head, opening(socket.stream())));
+        // What has come is served, even if the word to drain came with it.
+        tokio::select! {
+            biased;
+            opening = &mut opening => opening,
+            () = link.context.drain.begun() => {
+                leaving = link.decline();
+                tokio::select! {
+                    opening = &mut opening => opening,
+                    () = link.context.drain.over() => return,
+                }
+            }
+        }
     };
     match opening {
-        Ok(Ok(Opening::Http1)) => link.http1(socket, deadlines).await,
+        Ok(Ok(Opening::Http1)) => link.http1(socket, deadlines, leaving).await,
         // Rarely spoken, and large: kept out of the task of every other connection.
         Ok(Ok(Opening::Http2)) => Box::pin(link.http2(socket, deadlines)).await,
         Ok(Ok(Opening::Closed) | Err(_)) | Err(_) => {}
@@ -145,8 +159,52 @@ async fn opening(stream: &TcpStream) -> io::Result<Opening> {
     }
 }
 
+/// Where a connection stands when the server drains.
+enum Leaving {
+    No,
+    /// It does nothing that others would have to wait for.
+    Idle {
+        _counted: Idler,
+    },
+    /// It ends with the request that it is at.
+    Told,
+}
+
+/// Counted among those that wait for the end of the drain.
+struct Idler(Arc<Context>);
+
+impl Drop for Idler {
+    fn drop(&mut self) {
+        self.0.drain.leave();
+    }
+}
+
 impl Link {
-    async fn http1(self, mut socket: Socket, deadlines: Deadlines) {
+    /// No new work on this connection.
+    fn decline(&self) -> Leaving {
+        self.declines.store(true, Ordering::Relaxed);
+        self.context.drain.idle();
+        Leaving::Idle { _counted: Idler(Arc::clone(&self.context)) }
+    }
+
+    /// Whether the connection ends with what it is at. `true` once.
+    fn has_to_leave(&self, leaving: &mut Leaving) -> bool {
+        let drain = &self.context.drain;
+        if matches!(leaving, Leaving::No) && drain.has_begun() {
+            *leaving = match self.activity.phase() {
+                Phase::Busy => Leaving::Told,
+                Phase::Head { .. } | Phase::Idle { .. } => self.decline(),
+            };
+            return matches!(leaving, Leaving::Told);
+        }
+        let goes = matches!(leaving, Leaving::Idle { .. }) && drain.is_over();
+        if goes {
+            *leaving = Leaving::Told;
+        }
+        goes
+    }
+
+    async fn http1(self, mut socket: Socket, deadlines: Deadlines, mut leaving: Leaving) {
         let mut builder = self.context.http1.clone();
         if self.kind == Kind::Spare {
             builder.keep_alive(false);
@@ -155,13 +213,18 @@ impl Link {
             let service = service_fn(|request| self.answer(request, Departing::new));
             let mut connection = builder.serve_connection(TokioIo::new(socket), service).with_upgrades();
             let mut clock = Clock::new(deadlines, Rests::Yes);
-            let mut draining = Listening::new(&self.context.drain);
             let rests = {
-                let mut word = pin!(self.context.drain.begun());
+                let mut words = pin!(async { tokio::join!(self.context.drain.begun(), self.context.drain.over()) });
+                let mut registered = false;
                 poll_fn(|cx| {
                     // First what has come, then the word to drain: a request that was sent before it is answered.
                     let mut polled = Pin::new(&mut connection).poll(cx);
-                    if polled.is_pending() && draining.hears(word.as_mut(), cx) {
+                    // Polled once, to be woken by it: its waker stays good, since a connection never changes its task.
+                    // The lists behind the words are shared by all connections, so that flags are read from then on.
+                    if polled.is_pending() && !std::mem::replace(&mut registered, true) {
+                        drop(words.as_mut().poll(cx));
+                    }
+                    if polled.is_pending() && self.has_to_leave(&mut leaving) {
                         Pin::new(&mut connection).graceful_shutdown();
                         polled = Pin::new(&mut connection).poll(cx);
                     }
@@ -179,23 +242,33 @@ impl Link {
             let Some(parts) = connection.into_parts() else { return };
             socket = parts.io.into_inner();
             socket.put_back(parts.read_buf);
-            if !self.woken(&socket, deadlines.idle).await {
+            if !self.woken(&socket, deadlines.idle, &mut leaving).await {
                 return;
             }
         }
     }
 
     /// Waits as a bare socket for the next request; `false` when none comes.
-    async fn woken(&self, socket: &Socket, idle: Duration) -> bool {
+    async fn woken(&self, socket: &Socket, idle: Duration, leaving: &mut Leaving) -> bool {
         if socket.has_ahead() {
             return true;
         }
         let Phase::Idle { since } = self.activity.phase() else { return true };
+        let end = Instant::from_std(since) + idle;
+        let drain = &self.context.drain;
+        if matches!(leaving, Leaving::No) {
+            tokio::select! {
+                biased;
+                readable = socket.stream().readable() => return readable.is_ok(),
+                () = sleep_until(end) => return false,
+                () = drain.begun() => *leaving = self.decline(),
+            }
+        }
         tokio::select! {
             biased;
             readable = socket.stream().readable() => readable.is_ok(),
-            () = sleep_until(Instant::from_std(since) + idle) => false,
-            () = self.context.drain.begun() => false,
+            () = sleep_until(end) => false,
+            () = drain.over() => false,
         }
     }
 
@@ -237,16 +310,21 @@ impl Link {
         let flight = Flight::begin(&self.activity);
         let mut request = request.map(|body| Body::new(Arriving::new(body, &self.activity)));
         request.extensions_mut().insert(Peer(self.peer));
-        let welcome = self.kind == Kind::Regular || health::is_probe(request.method(), request.uri().path());
+        let is_probe = health::is_probe(request.method(), request.uri().path());
+        let refusal = match self.kind {
+            _ if is_probe => None,
+            Kind::Regular if self.declines.load(Ordering::Relaxed) => Some(no_more as fn() -> _),
+            Kind::Regular => None,
+            Kind::Spare => Some(no_room as fn() -> _),
+        };
         let mut app = self.context.app.clone();
         async move {
-            let response = if welcome {
-                match app.call(request).await {
+            let response = match refusal {
+                Some(refusal) => refusal(),
+                None => match app.call(request).await {
                     Ok(response) => response,
                     Err(never) => match never {},
-                }
-            } else {
-                no_room()
+                },
             };
             Ok(response.map(|body| depart(body, flight)))
         }

@@ -14,6 +14,7 @@ use tokio::time::{Sleep, sleep};
 use crate::server::Deadlines;
 use crate::server::activity::Activity;
 use crate::server::admission::Slot;
+use crate::server::rejection;
 
 pub struct Socket {
     stream: TcpStream,
@@ -24,6 +25,8 @@ pub struct Socket {
     /// Runs while the peer takes nothing.
     stall: Option<Pin<Box<Sleep>>>,
     closing: Closing,
+    /// What goes out in place of a bare refusal, and how much of it has.
+    rejection: Option<Bytes>,
     /// Held as long as the socket is open, also by whoever takes it over in an upgrade.
     _slot: Slot,
 }
@@ -37,7 +40,16 @@ enum Closing {
 
 impl Socket {
     pub fn new(stream: TcpStream, activity: Arc<Activity>, deadlines: Deadlines, slot: Slot) -> Self {
-        Self { stream, activity, deadlines, ahead: Bytes::new(), stall: None, closing: Closing::No, _slot: slot }
+        Self {
+            stream,
+            activity,
+            deadlines,
+            ahead: Bytes::new(),
+            stall: None,
+            closing: Closing::No,
+            rejection: None,
+            _slot: slot,
+        }
     }
 
     pub fn stream(&self) -> &TcpStream {
@@ -63,6 +75,25 @@ impl Socket {
         let stall = self.stall.get_or_insert_with(|| Box::pin(sleep(limit)));
         ready!(stall.as_mut().poll(cx));
         Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client does not read its answer")))
+    }
+
+    /// Whether these bytes refuse what was no request, and something else is to be said.
+    fn is_rejection(&mut self, bytes: &[u8]) -> bool {
+        if self.rejection.is_none() && self.activity.is_before_a_request() {
+            self.rejection = rejection::instead_of(bytes).map(Bytes::from);
+        }
+        self.rejection.is_some()
+    }
+
+    fn poll_reject(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while let Some(rest) = self.rejection.as_mut().filter(|rest| !rest.is_empty()) {
+            let written = Pin::new(&mut self.stream).poll_write(cx, rest);
+            if let Poll::Ready(Ok(sent)) = written {
+                rest.advance(sent);
+            }
+            ready!(self.within_deadline(cx, written))?;
+        }
+        Poll::Ready(Ok(()))
     }
 
     fn poll_linger(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -115,6 +146,9 @@ impl AsyncWrite for Socket {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         this.activity.bytes_left();
+        if this.is_rejection(bytes) {
+            return this.poll_reject(cx).map_ok(|()| bytes.len());
+        }
         let written = Pin::new(&mut this.stream).poll_write(cx, bytes);
         this.within_deadline(cx, written)
     }
@@ -126,6 +160,11 @@ impl AsyncWrite for Socket {
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         this.activity.bytes_left();
+        if let [only] = slices
+            && this.is_rejection(only)
+        {
+            return this.poll_reject(cx).map_ok(|()| only.len());
+        }
         let written = Pin::new(&mut this.stream).poll_write_vectored(cx, slices);
         this.within_deadline(cx, written)
     }

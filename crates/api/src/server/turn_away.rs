@@ -4,18 +4,32 @@ use std::io::{Read as _, Write as _};
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::http::Response;
+use axum::http::{HeaderValue, Response, header};
 use tokio::net::TcpStream;
 use uuid::Uuid;
 
 use crate::guard::envelope;
 use crate::identity::RequestId;
 use crate::problem::{Kind, Problem};
+use crate::server::rejection;
 
 /// The answer to a request for which there is no room.
 pub fn no_room() -> Response<Body> {
     let (problem, id) = refusal();
-    let mut response = envelope::response(&problem, &id);
+    whole(&problem, id)
+}
+
+/// The answer to new work on a connection that was there before the drain began.
+pub fn no_more() -> Response<Body> {
+    let kind = Kind::Unavailable { retry_after: Duration::from_secs(5) };
+    let id = RequestId(Uuid::now_v7().to_string());
+    let mut response = whole(&Problem::new(kind, "the gateway is shutting down; try again in a few seconds"), id);
+    response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    response
+}
+
+fn whole(problem: &Problem, id: RequestId) -> Response<Body> {
+    let mut response = envelope::response(problem, &id);
     if let Ok(id) = id.0.try_into() {
         response.headers_mut().insert("x-request-id", id);
     }
@@ -25,14 +39,8 @@ pub fn no_room() -> Response<Body> {
 /// The same for a connection that cannot even be served: in one write, without a wait. A client that misses it sees a
 /// closed connection.
 pub fn without_service(stream: TcpStream) {
-    let (problem, id) = refusal();
-    let body = envelope::json(&problem, &id);
-    let head = format!(
-        "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\nretry-after: 1\r\n\
-         x-request-id: {}\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
-        id.0,
-        body.len()
-    );
+    let (problem, _) = refusal();
+    let answer = rejection::no_service(&problem);
     let told = stream.into_std().and_then(|mut stream| {
         // What was asked is taken off the line, or else the kernel answers with a reset that may overtake ours.
         let mut asked = [0; 8 << 10];
@@ -41,7 +49,7 @@ pub fn without_service(stream: TcpStream) {
             Err(early) if early.kind() == std::io::ErrorKind::WouldBlock => {}
             Err(gone) => return Err(gone),
         }
-        stream.write_all(&[head.as_bytes(), &body].concat())
+        stream.write_all(&answer)
     });
     if let Err(failure) = told {
         tracing::debug!(%failure, "a client beyond all bounds could not be told");

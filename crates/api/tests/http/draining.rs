@@ -28,28 +28,38 @@ async fn refuses(stage: &Stage) {
 }
 
 #[tokio::test]
-async fn r13_running_requests_finish_idle_connections_close_and_new_ones_are_refused() {
+async fn r13_running_requests_finish_idle_connections_are_told_and_new_ones_are_refused() {
     let mut stage = Stage::start();
     let mut idle = stage.connect().await;
     idle.send(&with_key("GET /who", &[])).await;
     assert_eq!(idle.reply().await.status, 200);
-    let silent = stage.connect().await;
+    let mut silent = stage.connect().await;
     let mut running = waiting(&mut stage, 20).await;
 
     stage.readiness.drain();
     assert_eq!(stage.ask(&request("GET /readyz", &["connection: close"])).await.status, 503);
     assert_eq!(stage.ask(&request("GET /health", &["connection: close"])).await.status, 200);
     stage.stop.drain.cancel();
-    idle.closed().await;
     refuses(&stage).await;
+    // Whoever was connected is told, as often as they ask, and gets no new work done.
+    for client in [&mut idle, &mut silent] {
+        for _ in 0..2 {
+            client.send(&request("GET /readyz", &[])).await;
+            assert_eq!(client.reply().await.status, 503);
+        }
+    }
+    silent.send(&with_key("GET /who", &[])).await;
+    let refused = silent.reply().await;
+    assert_eq!((refused.status, refused.header("retry-after")), (503, Some("5")));
+    silent.closed().await;
     stage.gate.add_permits(20);
     for client in &mut running {
         let reply = client.reply().await;
         assert_eq!((reply.status, reply.body.as_str()), (200, "done"));
         client.closed().await;
     }
+    idle.closed().await;
     assert_eq!(stage.ended().await, Drained::Whole);
-    drop(silent);
 }
 
 #[tokio::test]

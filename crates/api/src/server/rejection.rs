@@ -1,0 +1,91 @@
+//! What hyper says to a request that it cannot read is a bare status. Nobody else writes to a connection without a request,
+//! so it is found on its way out, and goes out as the error that all others are.
+
+use std::time::Duration;
+
+use uuid::Uuid;
+
+use crate::guard::envelope;
+use crate::identity::RequestId;
+use crate::problem::{Kind, Problem};
+
+/// Every answer of ours has this.
+const OURS: &[u8] = b"x-request-id";
+
+/// The whole answer to send instead, if these bytes are hyper's own refusal of a request.
+pub fn instead_of(bytes: &[u8]) -> Option<Vec<u8>> {
+    let head = bytes.strip_suffix(b"\r\n\r\n")?;
+    let status = head.strip_prefix(b"HTTP/1.1 ")?.get(..3)?;
+    let is_ours = head.windows(OURS.len()).any(|window| window.eq_ignore_ascii_case(OURS));
+    if is_ours || head.len() > 512 || !holds(head, b"content-length: 0") {
+        return None;
+    }
+    let (line, problem) = match status {
+        b"400" => ("400 Bad Request", Problem::new(Kind::Invalid, "this is no HTTP request that can be read")),
+        b"414" => ("414 URI Too Long", Problem::new(Kind::TooLarge, "the address of the request is too long")),
+        b"431" => (
+            "431 Request Header Fields Too Large",
+            Problem::new(Kind::TooLarge, "the headers of the request are too many or too large"),
+        ),
+        _ => return None,
+    };
+    Some(whole(line, &problem))
+}
+
+/// For clients that there is no room for at all.
+pub fn no_service(problem: &Problem) -> Vec<u8> {
+    whole("503 Service Unavailable", problem)
+}
+
+fn whole(line: &str, problem: &Problem) -> Vec<u8> {
+    let id = RequestId(Uuid::now_v7().to_string());
+    let body = envelope::json(problem, &id);
+    let retry = problem.kind.retry_after().map(retry_after).unwrap_or_default();
+    let head = format!(
+        "HTTP/1.1 {line}\r\ncontent-type: application/json\r\n{retry}x-request-id: {}\r\nconnection: close\r\n\
+         content-length: {}\r\n\r\n",
+        id.0,
+        body.len()
+    );
+    [head.as_bytes(), &body].concat()
+}
+
+fn retry_after(wait: Duration) -> String {
+    format!("retry-after: {}\r\n", wait.as_secs().max(1))
+}
+
+fn holds(head: &[u8], wanted: &[u8]) -> bool {
+    head.windows(wanted.len()).any(|window| window.eq_ignore_ascii_case(wanted))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bare_refusal_becomes_an_error_with_a_body() {
+        let bare = b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
+        let whole = String::from_utf8(instead_of(bare).unwrap()).unwrap();
+        let (head, body) = whole.split_once("\r\n\r\n").unwrap();
+        assert!(
+            head.starts_with("HTTP/1.1 400 ") && head.contains(&format!("content-length: {}", body.len())),
+            "{head}"
+        );
+        let body: serde_json::Value = serde_json::from_str(body).unwrap();
+        assert_eq!(body["error"]["type"], "invalid_request_error");
+    }
+
+    #[test]
+    fn what_somebody_answered_goes_out_as_it_is() {
+        for bytes in [
+            "HTTP/1.1 400 Bad Request\r\nx-request-id: 1\r\ncontent-length: 0\r\n\r\n",
+            "HTTP/1.1 400 Bad Request\r\ncontent-length: 2\r\n\r\n{}",
+            "HTTP/1.1 204 No Content\r\ncontent-length: 0\r\n\r\n",
+            "HTTP/1.1 100 Continue\r\n\r\n",
+            "data: HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n",
+            "",
+        ] {
+            assert_eq!(instead_of(bytes.as_bytes()), None, "{bytes}");
+        }
+    }
+}
