@@ -1,0 +1,190 @@
+// The page: sessions beside the conversation, or the gateway's own affairs.
+
+import { useEffect, useState } from "preact/hooks";
+import { Admin } from "./admin/Admin.js";
+import { Composer, stop } from "./chat/Composer.js";
+import { FormCard } from "./chat/FormCard.js";
+import { PermissionCard } from "./chat/PermissionCard.js";
+import { Transcript } from "./chat/Transcript.js";
+import { ConnectionState } from "./ConnectionState.js";
+import { agent, current, demo, go, key, opened, place, sessions, signOut, summary, tick, trouble } from "./gateway.js";
+import { Icon } from "./icons.js";
+import { KeyForm } from "./KeyForm.js";
+import { SessionList } from "./sessions/SessionList.js";
+import { nextTheme, theme } from "./theme.js";
+import { Welcome } from "./Welcome.js";
+import { count } from "./words.js";
+
+export function App() {
+  return key.value === undefined ? <KeyForm /> : <Page />;
+}
+
+function Page() {
+  const [drawer, setDrawer] = useState(false);
+  useTitle();
+  useEffect(() => {
+    const pressed = (event: KeyboardEvent) => {
+      if (event.key !== "Escape" || event.defaultPrevented) return;
+      if (drawer) setDrawer(false);
+      else if (current.value?.running) stop();
+    };
+    addEventListener("keydown", pressed);
+    return () => removeEventListener("keydown", pressed);
+  }, [drawer]);
+  return (
+    <div class={drawer ? "page drawn" : "page"}>
+      <a class="skip" href="#prompt" onClick={toPrompt}>
+        Skip to the prompt
+      </a>
+      <Sidebar close={() => setDrawer(false)} />
+      {drawer && <div class="shade" onClick={() => setDrawer(false)} />}
+      <main>
+        <Header openDrawer={() => setDrawer(true)} />
+        {place.value.view === "admin" ? <Admin /> : <Chat />}
+      </main>
+    </div>
+  );
+}
+
+function toPrompt(event: Event): void {
+  event.preventDefault();
+  document.querySelector<HTMLElement>(".composer textarea")?.focus();
+}
+
+/** The tab says what is open, and that somebody waits for an answer. */
+function useTitle(): void {
+  const waiting = sessions.value.reduce((all, session) => all + session.openRequests, 0);
+  const title = place.value.view === "admin" ? "Gateway" : summary.value?.title;
+  useEffect(() => {
+    document.title = `${waiting > 0 ? `(${waiting}) ` : ""}${title ? `${title} – ` : ""}gembridge`;
+  }, [waiting, title]);
+}
+
+const THEMES = { system: "half", light: "sun", dark: "moon" } as const;
+
+function Sidebar({ close }: { close: () => void }) {
+  return (
+    <nav class="sidebar" aria-label="Sessions">
+      <header>
+        <img src="./favicon.svg" alt="" width={26} height={26} />
+        <span class="brand">gembridge</span>
+        <button type="button" class="round small narrow" aria-label="Close the list" onClick={close}>
+          <Icon name="close" />
+        </button>
+      </header>
+      <button
+        type="button"
+        class="new"
+        onClick={() => {
+          void go({ view: "chat" });
+          close();
+        }}
+      >
+        <Icon name="plus" /> New chat
+      </button>
+      <SessionList chosen={close} />
+      <footer>
+        <ConnectionState />
+        <span class="buttons">
+          <button type="button" class="round small" aria-label={`Theme: ${theme.value}`} title={`Theme: ${theme.value}`} onClick={nextTheme}>
+            <Icon name={THEMES[theme.value]} size={16} />
+          </button>
+          <button
+            type="button"
+            class="round small"
+            aria-label="Gateway"
+            title="Gateway"
+            aria-current={place.value.view === "admin" ? "page" : undefined}
+            onClick={() => {
+              void go({ view: "admin" });
+              close();
+            }}
+          >
+            <Icon name="gauge" size={16} />
+          </button>
+          <button type="button" class="round small" aria-label="Forget the key" title="Forget the key" onClick={signOut}>
+            <Icon name="leave" size={16} />
+          </button>
+        </span>
+      </footer>
+    </nav>
+  );
+}
+
+function Header({ openDrawer }: { openDrawer: () => void }) {
+  const admin = place.value.view === "admin";
+  const title = admin ? "" : (summary.value?.title ?? (opened.value.state === "none" ? "New chat" : ""));
+  return (
+    <header class="top">
+      <button type="button" class="round narrow" aria-label="Show sessions" onClick={openDrawer}>
+        <Icon name="menu" />
+      </button>
+      <span class="name" dir="auto">
+        {title}
+      </span>
+      {!admin && (agent.value?.isDemo ?? demo.value) && <span class="tag demo">Demo agent</span>}
+      {!admin && <UsageLine />}
+      <span class="narrow">
+        <ConnectionState />
+      </span>
+    </header>
+  );
+}
+
+function UsageLine() {
+  tick.value;
+  const usage = current.value?.usage;
+  if (!usage) return null;
+  const { contextUsed, contextSize, totalTokens } = usage;
+  if (contextUsed !== undefined && contextSize) {
+    const share = Math.round((contextUsed / contextSize) * 100);
+    return (
+      <span class="usage" title={`${contextUsed} of ${contextSize} tokens of the agent's context are taken`}>
+        <meter aria-label="Context used" min={0} max={100} value={share} /> {share} %
+      </span>
+    );
+  }
+  if (totalTokens === undefined) return null;
+  return <span class="usage">{count(totalTokens)} tokens</span>;
+}
+
+function Chat() {
+  tick.value;
+  const now = opened.value;
+  const session = current.value;
+  const asks = session ? [...session.asks.values()] : [];
+  return (
+    <>
+      {now.state === "open" && now.session.turns.length > 0 ? <Transcript key={now.session.id} session={now.session} /> : <Empty />}
+      <div class="dock">
+        {trouble.value !== undefined && (
+          <p class="trouble" role="alert">
+            {trouble.value}
+            <button type="button" class="round small" aria-label="Dismiss" onClick={() => (trouble.value = undefined)}>
+              <Icon name="close" size={14} />
+            </button>
+          </p>
+        )}
+        {asks.map((ask) => (ask.kind === "permission" ? <PermissionCard key={ask.id} ask={ask} /> : <FormCard key={ask.id} ask={ask} />))}
+        {now.state !== "failed" && <Composer />}
+      </div>
+    </>
+  );
+}
+
+function Empty() {
+  const now = opened.value;
+  return (
+    <div class="transcript">
+      <div class="scroller" tabIndex={0} role="region" aria-label="Conversation">
+        {now.state === "opening" && <p class="state shimmer middle">Opening…</p>}
+        {now.state === "failed" && (
+          <p class="state failed middle" role="alert">
+            This session cannot be shown: {now.message}
+          </p>
+        )}
+        {(now.state === "none" || now.state === "open") && <Welcome />}
+      </div>
+    </div>
+  );
+}

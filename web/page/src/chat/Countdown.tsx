@@ -1,0 +1,18 @@
+// How long an answer is still awaited.
+
+import { useEffect, useState } from "preact/hooks";
+
+export function Countdown({ until, from }: { until: number; from: number | undefined }) {
+  const [now, setNow] = useState(Date.now());
+  useEffect(() => {
+    const timer = setInterval(() => setNow(Date.now()), 500);
+    return () => clearInterval(timer);
+  }, []);
+  const left = Math.max(0, Math.ceil((until - now) / 1000));
+  return (
+    <span class="countdown" title="Without an answer the agent is told no">
+      {from !== undefined && <meter aria-hidden="true" min={0} max={1} value={Math.max(0, (until - now) / Math.max(1, until - from))} />}
+      <span aria-label={`${left} seconds until it is rejected`}>{left > 0 ? `${left} s` : "rejecting…"}</span>
+    </span>
+  );
+}

@@ -1,0 +1,85 @@
+// One changed file: how much, and each line, as one column or two.
+
+import type { Diff } from "@gembridge/client";
+import { useMemo, useState } from "preact/hooks";
+import { unmasked } from "../words.js";
+import { changesOf, sideBySide, type Line } from "./changes.js";
+
+const SHOWN_LINES = 300;
+const MARKS = { same: " ", added: "+", removed: "−" } as const;
+
+export function DiffView({ diff }: { diff: Diff }) {
+  const changes = useMemo(() => changesOf(diff), [diff.path, diff.oldText, diff.newText]);
+  const [split, setSplit] = useState(false);
+  const [whole, setWhole] = useState(false);
+  const total = changes.runs.reduce((lines, run) => lines + run.length, 0);
+  const runs = whole ? changes.runs : firstLines(changes.runs, SHOWN_LINES);
+  return (
+    <figure class="diff">
+      <figcaption>
+        <code>{unmasked(diff.path)}</code>
+        {diff.oldText === undefined && <span class="tag">new</span>}
+        <span class="counts">
+          <span class="added">+{changes.added}</span> <span class="removed">−{changes.removed}</span>
+        </span>
+        <button type="button" aria-pressed={split} onClick={() => setSplit(!split)}>
+          Side by side
+        </button>
+      </figcaption>
+      {changes.runs.length === 0 && <p class="hint">No line differs.</p>}
+      <div class="lines" tabIndex={0} role="region" aria-label={`Changes in ${diff.path}`}>
+        {runs.map((run) => (split ? <SplitRun run={run} /> : <Run run={run} />))}
+      </div>
+      {total > SHOWN_LINES && !whole && (
+        <button type="button" class="link" onClick={() => setWhole(true)}>
+          Show all {total} lines
+        </button>
+      )}
+    </figure>
+  );
+}
+
+function firstLines(runs: Line[][], most: number): Line[][] {
+  const shown: Line[][] = [];
+  let left = most;
+  for (const run of runs) {
+    if (left <= 0) break;
+    shown.push(run.slice(0, left));
+    left -= run.length;
+  }
+  return shown;
+}
+
+function Run({ run }: { run: Line[] }) {
+  return (
+    <table class="run">
+      <tbody>
+        {run.map((line) => (
+          <tr class={line.kind}>
+            <td class="number">{line.old}</td>
+            <td class="number">{line.new}</td>
+            <td class="mark">{MARKS[line.kind]}</td>
+            <td class="text">{unmasked(line.text)}</td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+function SplitRun({ run }: { run: Line[] }) {
+  return (
+    <table class="run split">
+      <tbody>
+        {sideBySide(run).map(([left, right]) => (
+          <tr>
+            <td class="number">{left?.old}</td>
+            <td class={`text ${left?.kind ?? "none"}`}>{left && unmasked(left.text)}</td>
+            <td class="number">{right?.new}</td>
+            <td class={`text ${right?.kind ?? "none"}`}>{right && unmasked(right.text)}</td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}

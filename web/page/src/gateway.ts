@@ -1,0 +1,190 @@
+// The page's one connection and everything that it shows of it.
+
+import { AgentChatClient, Refused, type AgentInfo, type Connection, type Session, type SessionSummary } from "@gembridge/client";
+import { batch, computed, signal } from "@preact/signals";
+import { forgetKey, keepKey, readPlace, showPlace, takeKey, type Place } from "./key.js";
+
+/** How many turns of a session are told at first. */
+const FIRST_TURNS = 30;
+
+export type Opened =
+  | { state: "none" }
+  | { state: "opening"; id: string }
+  | { state: "open"; session: Session }
+  | { state: "failed"; id: string; message: string };
+
+export const key = signal<string | undefined>(takeKey());
+export const refusal = signal<string | undefined>(undefined);
+export const connection = signal<Connection>({ state: "closed" });
+export const sessions = signal<SessionSummary[]>([]);
+export const agents = signal<AgentInfo[]>([]);
+export const place = signal<Place>(readPlace());
+export const opened = signal<Opened>({ state: "none" });
+/** Grows once a frame while the open session changes. */
+export const tick = signal(0);
+export const demo = signal(false);
+export const version = signal<string | undefined>(undefined);
+/** What went wrong last and nothing else shows. */
+export const trouble = signal<string | undefined>(undefined);
+/** What is chosen for the next session. */
+export const wishedAgent = signal<string | undefined>(undefined);
+export const wishedModel = signal<string | undefined>(undefined);
+
+export const current = computed(() => (opened.value.state === "open" ? opened.value.session : undefined));
+export const summary = computed(() => sessions.value.find(({ sessionId }) => sessionId === current.value?.id));
+
+/** The agent of the open session, or the one that the next session will have. */
+export const agent = computed<AgentInfo | undefined>(() => {
+  const name = summary.value?.agent ?? current.value?.agent ?? wishedAgent.value;
+  return agents.value.find((agent) => agent.name === name) ?? agents.value.find((agent) => agent.isDefault) ?? agents.value[0];
+});
+
+let client: AgentChatClient | undefined;
+
+/** The base of everything that the gateway serves. */
+export function gatewayUrl(path: string): string {
+  return new URL(path, document.baseURI.replace(/[?#].*$/, "")).href;
+}
+
+export function clientOf(given = key.value): AgentChatClient {
+  return new AgentChatClient({
+    url: gatewayUrl("acp"),
+    ...(given !== undefined && { key: given }),
+    clientInfo: { name: "gembridge-page", version: version.value ?? "0" },
+  });
+}
+
+export function chat(): AgentChatClient {
+  if (!client) throw new Error("there is no connection; enter a key first");
+  return client;
+}
+
+export function useKey(given: string): void {
+  keepKey(given);
+  batch(() => {
+    key.value = given;
+    refusal.value = undefined;
+  });
+  connect();
+}
+
+export function signOut(): void {
+  client?.close();
+  client = undefined;
+  forgetKey();
+  batch(() => {
+    key.value = undefined;
+    opened.value = { state: "none" };
+    sessions.value = [];
+  });
+}
+
+export function connect(): void {
+  if (key.value === undefined) return;
+  client?.close();
+  const made = clientOf();
+  client = made;
+  made.on("connection", (event) => {
+    if (client !== made) return;
+    connection.value = event;
+    if (event.state === "open") greeted(made);
+  });
+  made.on("error", ({ message }) => (trouble.value = message));
+  made.onChange((session) => changed(session));
+  made.watchSessions((list) => (sessions.value = list));
+  made.connect().catch((error: unknown) => {
+    if (client !== made || !(error instanceof Refused)) return;
+    signOut();
+    refusal.value = error.message;
+  });
+  void go(place.value, "replace");
+}
+
+function greeted(made: AgentChatClient): void {
+  demo.value = made.gateway.demo === true;
+  version.value = made.gateway.version;
+  made
+    .agents()
+    .then((list) => (agents.value = list))
+    .catch(report);
+}
+
+/** Browsers draw at most once a frame: so many changes are one. A hidden page draws when it is shown again. */
+let scheduled = false;
+function changed(session: Session): void {
+  if (session.sync === "gone" && current.value === session) {
+    opened.value = { state: "failed", id: session.id, message: "the gateway does not know this session any more" };
+  }
+  if (scheduled || (current.value !== session && opened.value.state !== "opening")) return;
+  scheduled = true;
+  requestAnimationFrame(() => {
+    scheduled = false;
+    tick.value += 1;
+  });
+}
+
+/** Goes to a place of the page. */
+export async function go(to: Place, how: "push" | "replace" = "push"): Promise<void> {
+  showPlace(to, how);
+  place.value = to;
+  if (to.view === "chat") await open(to.session);
+}
+
+async function open(id: string | undefined, limit = FIRST_TURNS): Promise<void> {
+  const before = opened.value;
+  if (before.state === "open" && before.session.id === id && before.session.sync !== "gone") return;
+  if (before.state === "open") chat().detach(before.session.id).catch(report);
+  if (id === undefined) {
+    opened.value = { state: "none" };
+    return;
+  }
+  opened.value = { state: "opening", id };
+  try {
+    const session = await chat().attach(id, Number.isFinite(limit) ? { limit } : {});
+    if (place.value.session === id) opened.value = { state: "open", session };
+  } catch (error) {
+    if (place.value.session === id) opened.value = { state: "failed", id, message: messageOf(error) };
+  }
+}
+
+/** Reads the open session again from its beginning. */
+export async function openWhole(): Promise<void> {
+  const session = current.value;
+  if (!session) return;
+  opened.value = { state: "none" };
+  await chat().detach(session.id);
+  await open(session.id, Infinity);
+}
+
+/** Begins a session with what was chosen for it, and shows it. */
+export async function begin(): Promise<Session> {
+  const session = await chat().newSession({
+    ...(wishedAgent.value !== undefined && { agent: wishedAgent.value }),
+    ...(wishedModel.value !== undefined && { model: wishedModel.value }),
+  });
+  batch(() => {
+    opened.value = { state: "open", session };
+    place.value = { view: "chat", session: session.id };
+  });
+  showPlace(place.value, "push");
+  return session;
+}
+
+export function report(error: unknown): void {
+  trouble.value = messageOf(error);
+}
+
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+addEventListener("hashchange", () => {
+  const given = takeKey();
+  if (given !== undefined && given !== key.value) useKey(given);
+  void go(readPlace(), "replace");
+});
+addEventListener("popstate", () => void go(readPlace(), "replace"));
+addEventListener("online", () => client?.wake());
+document.addEventListener("visibilitychange", () => {
+  if (document.visibilityState === "visible") client?.wake();
+});

@@ -1,0 +1,44 @@
+// The key and the place in the page, both from the address's fragment. The key is taken out of it at once and lives as long as the tab.
+
+const STORED = "gembridge.key";
+
+export interface Place {
+  view: "chat" | "admin";
+  session?: string;
+}
+
+/** Takes a key out of the fragment, before anything else can read or keep the address. */
+export function takeKey(): string | undefined {
+  const fragment = new URLSearchParams(location.hash.slice(1));
+  const given = fragment.get("key");
+  if (given !== null) {
+    fragment.delete("key");
+    const rest = fragment.toString();
+    history.replaceState(null, "", rest === "" ? location.pathname + location.search : `#${rest}`);
+    if (given.trim() !== "") keepKey(given.trim());
+  }
+  return sessionStorage.getItem(STORED) ?? undefined;
+}
+
+export function keepKey(key: string): void {
+  sessionStorage.setItem(STORED, key);
+}
+
+export function forgetKey(): void {
+  sessionStorage.removeItem(STORED);
+}
+
+export function readPlace(): Place {
+  const fragment = new URLSearchParams(location.hash.slice(1));
+  const session = fragment.get("session") ?? undefined;
+  const view = fragment.has("admin") ? "admin" : "chat";
+  return session === undefined ? { view } : { view, session };
+}
+
+export function showPlace(place: Place, how: "push" | "replace"): void {
+  const fragment = place.view === "admin" ? "#admin" : place.session === undefined ? "" : `#session=${encodeURIComponent(place.session)}`;
+  const address = fragment === "" ? location.pathname + location.search : fragment;
+  if (location.hash === fragment) return;
+  if (how === "push") history.pushState(null, "", address);
+  else history.replaceState(null, "", address);
+}
