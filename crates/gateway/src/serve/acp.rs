@@ -1,0 +1,79 @@
+//! The face for ACP clients: which agents it shows, which folders it lets them work in, and the port of its own.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use gembridge_api::acp::{Acp, AcpConfig, AcpParts, AgentCard, ClientServers, Execution, Tap, TrustedFolders};
+use gembridge_api::catalog::{Catalog, CatalogConfig, UnknownModels};
+use gembridge_api::openai::OpenAi;
+use gembridge_core::session::Sessions;
+use gembridge_drivers::profile;
+
+use super::agents::Served;
+use crate::agents;
+use crate::command::Context;
+use crate::config::trust::Trust;
+
+/// The trust list of the operator, as it is on disk whenever somebody asks.
+struct TrustList {
+    config_folder: PathBuf,
+}
+
+impl TrustedFolders for TrustList {
+    fn trusted(&self, folder: &Path) -> Option<PathBuf> {
+        let trust = match Trust::load(&self.config_folder) {
+            Ok(trust) => trust,
+            Err(error) => {
+                tracing::error!(%error, "the trust list cannot be read, so nothing is trusted");
+                return None;
+            }
+        };
+        let real = folder.is_absolute().then(|| folder.canonicalize().ok()).flatten()?;
+        (real.is_dir() && trust.covers(&real)).then_some(real)
+    }
+}
+
+pub fn face(
+    sessions: &Arc<Sessions>,
+    served: &[Served],
+    openai: &OpenAi,
+    context: &Context,
+    tap: Option<Arc<dyn Tap>>,
+) -> Arc<Acp> {
+    let settings = &context.config.settings;
+    let catalog = CatalogConfig {
+        default_agent: served[0].name.clone(),
+        mapped: std::collections::BTreeMap::new(),
+        unknown: UnknownModels::Refuse,
+    };
+    let servers = if settings.acp.allow_mcp_servers.0 { ClientServers::Allowed } else { ClientServers::Refused };
+    Acp::new(AcpParts {
+        sessions: Arc::clone(sessions),
+        catalog: Catalog::new(sessions, catalog),
+        agents: served.iter().map(card).collect(),
+        queues: openai.lines(),
+        folders: Arc::new(TrustList { config_folder: context.config.folders.config.clone() }),
+        tap,
+        version: env!("CARGO_PKG_VERSION"),
+        config: AcpConfig {
+            message: usize::try_from(settings.limits.body.0).unwrap_or(usize::MAX),
+            servers,
+            ..AcpConfig::default()
+        },
+    })
+}
+
+fn card(served: &Served) -> AgentCard {
+    let profile = &served.agent.profile;
+    let (execution, workspace) = match profile.chosen.execution {
+        profile::Execution::Agent => (Execution::Agent, profile.chosen.workspace.clone()),
+        profile::Execution::Chat => (Execution::Chat, None),
+    };
+    AgentCard {
+        name: served.name.clone(),
+        title: profile.title.clone(),
+        execution,
+        workspace,
+        is_demo: agents::is_built_in(profile),
+    }
+}
