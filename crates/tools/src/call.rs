@@ -1,25 +1,25 @@
 //! One call of a tool: told to the session, and held open until it is answered or nobody waits for it any more.
 
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use gembridge_core::model::{Opaque, ToolReturn};
 use gembridge_core::tool_host::{HostedCall, HostedCallId, ToolNews};
 use rmcp::model::{
-    CallToolRequestParams, CallToolResult, ContentBlock, JsonObject, ProgressNotificationParam, ProgressToken,
+    CallToolRequest, CallToolResult, ContentBlock, JsonObject, Notification, ProgressNotificationParam, ProgressToken,
+    RequestId, RequestMetaObject, ServerJsonRpcMessage, ServerNotification,
 };
-use rmcp::service::RequestContext;
-use rmcp::{Peer, RoleServer};
+use rmcp::transport::streamable_http_server::session::{ServerSseMessage, SessionId};
 use tokio::sync::mpsc::OwnedPermit;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
-use tokio_util::sync::CancellationToken;
 
-use crate::content::{failure, result};
-use crate::desk::Desk;
+use crate::content::{as_message, failure, result};
+use crate::desk::{CallKey, Desk};
 use crate::format::JsonFormat;
 use crate::list::{Entry, without_additions};
-use crate::place::Caller;
 
 /// A call that was taken.
 pub enum Begun {
@@ -27,51 +27,49 @@ pub enum Begun {
     Waiting(Box<Waiting>),
 }
 
-/// A call that is open. Small: there can be very many.
+/// A call that is open. Small: there can be very many. Dropping it before its end withdraws it.
 pub struct Waiting {
     id: HostedCallId,
+    key: CallKey,
+    desk: Arc<Desk>,
     answer: oneshot::Receiver<ToolReturn>,
-    /// Room to say that the agent does not wait any more, kept from the beginning so that it is always there.
-    withdrawal: OwnedPermit<ToolNews>,
-    cancelled: CancellationToken,
-    caller: Option<Arc<Caller>>,
-    closed: CancellationToken,
+    /// The agent cancels it, or (by being dropped) the place closes.
+    recall: oneshot::Receiver<()>,
+    /// Room to say that the agent does not wait any more, kept from the beginning so that it is always there. Gone when
+    /// the call is over.
+    withdrawal: Option<OwnedPermit<ToolNews>>,
     progress: Option<Progress>,
 }
 
 struct Progress {
-    peer: Peer<RoleServer>,
     token: ProgressToken,
     ticks: Interval,
     told: f64,
 }
 
-pub fn begin(
-    desk: &Desk,
-    request: CallToolRequestParams,
-    context: RequestContext<RoleServer>,
-    caller: Option<Arc<Caller>>,
-) -> Begun {
+pub fn begin(desk: &Arc<Desk>, session: &SessionId, request: RequestId, call: CallToolRequest) -> Begun {
     let (_, list) = desk.list();
-    let arguments = request.arguments.unwrap_or_default();
-    match list.find(&request.name, &desk.naming) {
+    let progress = call.extensions.get::<RequestMetaObject>().and_then(RequestMetaObject::get_progress_token);
+    let arguments = call.params.arguments.unwrap_or_default();
+    match list.find(&call.params.name, &desk.naming) {
         Some(Entry::Client { name, schema }) => {
             let arguments = without_additions(arguments, schema);
-            park(desk, name, &arguments, context, caller)
+            park(desk, CallKey { session: session.clone(), request }, name, &arguments, progress)
         }
         Some(Entry::Answer(format)) => Begun::Answered(take_answer(desk, format, arguments)),
         None => {
-            Begun::Answered(failure(format!("there is no tool `{}` here; the list of tools has changed", request.name)))
+            let unknown = format!("there is no tool `{}` here; the list of tools may have changed", call.params.name);
+            Begun::Answered(failure(unknown))
         }
     }
 }
 
 fn park(
-    desk: &Desk,
+    desk: &Arc<Desk>,
+    key: CallKey,
     tool: &Arc<str>,
     arguments: &JsonObject,
-    context: RequestContext<RoleServer>,
-    caller: Option<Arc<Caller>>,
+    progress: Option<ProgressToken>,
 ) -> Begun {
     let room = || desk.news.clone().try_reserve_owned();
     let (Ok(now), Ok(withdrawal)) = (room(), room()) else {
@@ -81,16 +79,16 @@ fn park(
         Ok(arguments) => Opaque(Bytes::from(arguments)),
         Err(error) => return Begun::Answered(failure(format!("the arguments cannot be passed on: {error}"))),
     };
-    let id = desk.next_call();
+    let (id, recall) = desk.open_call(key.clone());
     let (reply, answer) = oneshot::channel();
     now.send(ToolNews::Called(HostedCall { id, tool: tool.clone(), arguments, reply }));
-    let progress = context.meta.get_progress_token().map(|token| {
+    let progress = progress.map(|token| {
         let mut ticks = interval_at(Instant::now() + desk.progress, desk.progress);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        Progress { peer: context.peer, token, ticks, told: 0.0 }
+        Progress { token, ticks, told: 0.0 }
     });
-    let closed = desk.closed.clone();
-    Begun::Waiting(Box::new(Waiting { id, answer, withdrawal, cancelled: context.ct, caller, closed, progress }))
+    let desk = desk.clone();
+    Begun::Waiting(Box::new(Waiting { id, key, desk, answer, recall, withdrawal: Some(withdrawal), progress }))
 }
 
 fn take_answer(desk: &Desk, format: &JsonFormat, arguments: JsonObject) -> CallToolResult {
@@ -102,69 +100,67 @@ fn take_answer(desk: &Desk, format: &JsonFormat, arguments: JsonObject) -> CallT
             Err(_) => failure("the answer could not be recorded now; deliver it again"),
         },
         Err(complaint) => failure(format!(
-            "The answer was not recorded, since it is not in the form asked for:\n{complaint}\nCorrect it and deliver it again."
+            "The answer was not recorded, since it is not in the form asked for:\n{complaint}\nCorrect it and deliver \
+             it again."
         )),
     }
 }
 
-impl Begun {
-    pub async fn finish(self) -> CallToolResult {
-        match self {
-            Self::Answered(result) => result,
-            Self::Waiting(waiting) => waiting.finish().await,
-        }
-    }
-}
-
-/// Why a call is over.
-enum End {
-    Answered(Option<ToolReturn>),
-    Withdrawn,
-    Closed,
-}
-
 impl Waiting {
-    async fn finish(mut self: Box<Self>) -> CallToolResult {
-        match self.end().await {
-            End::Answered(Some(returned)) => result(returned),
-            End::Answered(None) => failure("the tool did not return: the session dropped this call"),
-            End::Closed => failure("the tool did not return: the session that offers it has ended"),
-            End::Withdrawn => {
-                self.withdrawal.send(ToolNews::Withdrawn(self.id));
-                failure("the call was withdrawn")
+    /// What the agent gets to read, one message after another; the result is the last.
+    pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<ServerSseMessage>> {
+        if self.withdrawal.is_none() {
+            return Poll::Ready(None);
+        }
+        if let Poll::Ready(answer) = Pin::new(&mut self.answer).poll(cx) {
+            return self
+                .end(answer.map_or_else(|_| failure("the tool did not return: the session let go of it"), result));
+        }
+        match Pin::new(&mut self.recall).poll(cx) {
+            // Whoever cancels a request does not wait for an answer.
+            Poll::Ready(Ok(())) => {
+                self.withdraw();
+                return Poll::Ready(None);
             }
+            Poll::Ready(Err(_)) => {
+                return self.end(failure("the tool did not return: the session that offers it has ended"));
+            }
+            Poll::Pending => {}
+        }
+        match &mut self.progress {
+            Some(progress) => progress.poll(cx).map(Some),
+            None => Poll::Pending,
         }
     }
 
-    async fn end(&mut self) -> End {
-        let gone = async {
-            match &self.caller {
-                Some(caller) => caller.gone.cancelled().await,
-                None => std::future::pending().await,
-            }
-        };
-        tokio::pin!(gone);
-        loop {
-            tokio::select! {
-                biased;
-                answer = &mut self.answer => return End::Answered(answer.ok()),
-                () = self.cancelled.cancelled() => return End::Withdrawn,
-                () = &mut gone => return End::Withdrawn,
-                () = self.closed.cancelled() => return End::Closed,
-                () = tell_progress(&mut self.progress) => {}
-            }
+    fn end(&mut self, result: CallToolResult) -> Poll<Option<ServerSseMessage>> {
+        self.withdrawal = None;
+        Poll::Ready(Some(as_message(result, self.key.request.clone())))
+    }
+
+    fn withdraw(&mut self) {
+        if let Some(withdrawal) = self.withdrawal.take() {
+            withdrawal.send(ToolNews::Withdrawn(self.id));
         }
     }
 }
 
-/// Waits until it is time, and tells the caller once that its call still waits.
-async fn tell_progress(progress: &mut Option<Progress>) {
-    let Some(progress) = progress else { return std::future::pending().await };
-    progress.ticks.tick().await;
-    progress.told += 1.0;
-    let told = ProgressNotificationParam::new(progress.token.clone(), progress.told)
-        .with_message("waiting for the client to run the tool");
-    if let Err(error) = progress.peer.notify_progress(told).await {
-        tracing::debug!(%error, "an agent could not be told that its call still waits");
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.withdraw();
+        self.desk.forget_call(&self.key, self.id);
+    }
+}
+
+impl Progress {
+    /// From time to time: the call still waits.
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<ServerSseMessage> {
+        self.ticks.poll_tick(cx).map(|_| {
+            self.told += 1.0;
+            let told = ProgressNotificationParam::new(self.token.clone(), self.told)
+                .with_message("waiting for the client to run the tool");
+            let told = ServerNotification::ProgressNotification(Notification::new(told));
+            ServerSseMessage::from_message(ServerJsonRpcMessage::notification(told))
+        })
     }
 }

@@ -1,14 +1,15 @@
 //! What lies at one place: the list of tools, who has read it, and what the agent does with it.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use gembridge_core::BoxFuture;
 use gembridge_core::tool_host::{HostedCallId, Offer, ToolNews};
+use rmcp::model::RequestId;
+use rmcp::transport::streamable_http_server::session::SessionId;
 use rmcp::{Peer, RoleServer};
-use tokio::sync::{mpsc, watch};
-use tokio_util::sync::CancellationToken;
+use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::list::List;
 use crate::name::Naming;
@@ -22,13 +23,27 @@ pub struct Desk {
     /// How often a caller that wants to know is told that its call still waits.
     pub progress: Duration,
     pub news: mpsc::Sender<ToolNews>,
-    /// The place is gone, and so is everybody who could answer.
-    pub closed: CancellationToken,
     offered: Mutex<(Edition, Arc<List>)>,
     read: watch::Sender<Edition>,
     /// Who is connected and wants to know when the list changes.
     peers: Mutex<Vec<Peer<RoleServer>>>,
-    calls: AtomicU64,
+    calls: Mutex<Calls>,
+}
+
+/// A call as the agent names it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct CallKey {
+    pub session: SessionId,
+    pub request: RequestId,
+}
+
+/// The calls that wait, each with what ends its wait from here.
+#[derive(Default)]
+struct Calls {
+    /// How many there were.
+    counted: u64,
+    open: HashMap<CallKey, (HostedCallId, oneshot::Sender<()>)>,
+    closed: bool,
 }
 
 impl Desk {
@@ -37,11 +52,10 @@ impl Desk {
             naming,
             progress,
             news,
-            closed: CancellationToken::new(),
             offered: Mutex::default(),
             read: watch::Sender::new(Edition::default()),
             peers: Mutex::default(),
-            calls: AtomicU64::new(1),
+            calls: Mutex::default(),
         }
     }
 
@@ -85,13 +99,58 @@ impl Desk {
         peers.push(peer);
     }
 
-    pub fn next_call(&self) -> HostedCallId {
-        HostedCallId(self.calls.fetch_add(1, Ordering::Relaxed))
+    /// Counts a call in. What it gets back tells when the agent cancels it; an error, that the place closes.
+    pub fn open_call(&self, key: CallKey) -> (HostedCallId, oneshot::Receiver<()>) {
+        let mut calls = lock(&self.calls);
+        calls.counted += 1;
+        let id = HostedCallId(calls.counted);
+        let (sender, recall) = oneshot::channel();
+        if !calls.closed {
+            calls.open.insert(key, (id, sender));
+        }
+        (id, recall)
     }
 
+    pub fn forget_call(&self, key: &CallKey, id: HostedCallId) {
+        let mut calls = lock(&self.calls);
+        if calls.open.get(key).is_some_and(|(open, _)| *open == id) {
+            calls.open.remove(key);
+        }
+    }
+
+    pub fn cancel_call(&self, session: &SessionId, request: &RequestId) {
+        let key = CallKey { session: session.clone(), request: request.clone() };
+        let cancelled = lock(&self.calls).open.remove(&key);
+        recall(cancelled);
+    }
+
+    /// The agent left: nobody waits for its calls.
+    pub fn cancel_session(&self, session: &SessionId) {
+        let left: Vec<_> = lock(&self.calls).open.extract_if(|key, _| key.session == *session).collect();
+        recall(left.into_iter().map(|(_, open)| open));
+    }
+
+    pub fn calls(&self) -> usize {
+        lock(&self.calls).open.len()
+    }
+
+    /// Whoever waits is told that nobody will answer.
     pub fn close(&self) {
-        self.closed.cancel();
+        let open = {
+            let mut calls = lock(&self.calls);
+            calls.closed = true;
+            std::mem::take(&mut calls.open)
+        };
+        drop(open);
         lock(&self.peers).clear();
+    }
+}
+
+fn recall(calls: impl IntoIterator<Item = (HostedCallId, oneshot::Sender<()>)>) {
+    for (id, sender) in calls {
+        if sender.send(()).is_err() {
+            tracing::trace!(id = id.0, "a call was over when it was cancelled");
+        }
     }
 }
 

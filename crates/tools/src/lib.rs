@@ -9,6 +9,7 @@ mod listener;
 mod door;
 mod place;
 mod desk;
+mod sessions;
 mod server;
 mod call;
 mod list;

@@ -1,19 +1,13 @@
-//! The tool server as agents know it: what it says of itself, its list, and calls.
+//! The tool server as agents know it: what it says of itself, and whom it tells of a new list.
 
 use std::borrow::Cow;
-use std::future::Future;
 use std::sync::Arc;
 
-use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, Implementation, ListToolsResult, PaginatedRequestParams, ProtocolVersion,
-    ServerCapabilities, ServerConfig,
-};
-use rmcp::service::{NotificationContext, RequestContext};
-use rmcp::{ErrorData, RoleServer, ServerHandler};
+use rmcp::model::{Implementation, ProtocolVersion, ServerCapabilities, ServerConfig};
+use rmcp::service::NotificationContext;
+use rmcp::{RoleServer, ServerHandler};
 
-use crate::call;
 use crate::desk::Desk;
-use crate::place::Caller;
 
 #[derive(Clone)]
 pub struct Server {
@@ -34,31 +28,4 @@ impl ServerHandler for Server {
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
         self.desk.greet(context.peer);
     }
-
-    fn list_tools(
-        &self,
-        _: Option<PaginatedRequestParams>,
-        context: RequestContext<RoleServer>,
-    ) -> impl Future<Output = Result<ListToolsResult, ErrorData>> + Send + '_ {
-        let (edition, list) = self.desk.list();
-        if let Some(caller) = caller(&context) {
-            caller.gets(edition);
-        }
-        std::future::ready(Ok(ListToolsResult::with_all_items(list.tools())))
-    }
-
-    fn call_tool(
-        &self,
-        request: CallToolRequestParams,
-        context: RequestContext<RoleServer>,
-    ) -> impl Future<Output = Result<CallToolResponse, ErrorData>> + Send + '_ {
-        let caller = caller(&context);
-        // What came with the request is let go of before the wait, which can be long.
-        let begun = call::begin(&self.desk, request, context, caller);
-        async move { Ok(begun.finish().await.into()) }
-    }
-}
-
-fn caller(context: &RequestContext<RoleServer>) -> Option<Arc<Caller>> {
-    context.extensions.get::<http::request::Parts>()?.extensions.get::<Arc<Caller>>().cloned()
 }

@@ -118,7 +118,7 @@ fn a_schema_that_cannot_be_used_is_refused_with_the_reason() {
         (r##"{"$ref":"#/$defs/missing"}"##, "cannot be used"),
         (r#"{"$ref":"https://example.com/schema.json"}"#, "cannot be used"),
         (r#"{"$ref":"file:///etc/passwd"}"#, "cannot be used"),
-        (r#"[1]"#, "cannot be used"),
+        ("[1]", "cannot be used"),
     ] {
         let refused = spec(Some(schema)).unwrap_err();
         assert!(refused.contains(reason), "{schema}: {refused}");

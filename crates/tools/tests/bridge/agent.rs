@@ -14,10 +14,12 @@ use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig
 use rmcp::{ClientHandler, RoleClient, ServiceExt};
 use serde_json::Value;
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
+use tokio_util::task::TaskTracker;
 
 /// Longer than anything here takes on a machine that is busy.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 pub async fn soon<T>(what: impl Future<Output = T>) -> T {
     timeout(PATIENCE, what).await.expect("in time")
@@ -66,6 +68,7 @@ impl ClientHandler for Ear {
 pub struct Agent {
     pub client: RunningService<RoleClient, Ear>,
     pub told: mpsc::Receiver<Told>,
+    calls: TaskTracker,
 }
 
 impl Agent {
@@ -77,7 +80,7 @@ impl Agent {
         let transport = StreamableHttpClientTransport::from_config(config);
         let (ear, told) = mpsc::channel(1_000);
         let client = soon(Ear(ear).serve(transport)).await.unwrap();
-        Self { client, told }
+        Self { client, told, calls: TaskTracker::new() }
     }
 
     pub async fn tools(&self) -> Vec<String> {
@@ -85,7 +88,11 @@ impl Agent {
         listed.into_iter().map(|tool| tool.name.into_owned()).collect()
     }
 
-    /// A call on its way, to be awaited elsewhere.
+    /// A call that is made now and awaited later.
+    pub fn begin(&self, tool: &str, arguments: Value) -> JoinHandle<CallToolResult> {
+        self.calls.spawn(self.call(tool, arguments))
+    }
+
     pub fn call(&self, tool: &str, arguments: Value) -> impl Future<Output = CallToolResult> + Send + 'static {
         let peer = self.client.peer().clone();
         let Value::Object(arguments) = arguments else { panic!("arguments are an object") };

@@ -14,7 +14,7 @@ async fn a_call_waits_until_it_is_answered() {
     let bridge = bridge().await;
     let mut place = place(&bridge, &["get_weather"]);
     let agent = Agent::connect(&place).await;
-    let waiting = tokio::task::spawn(agent.call("get_weather", json!({"city": "Bern", "wait_for_previous": true})));
+    let waiting = agent.begin("get_weather", json!({"city": "Bern", "wait_for_previous": true}));
     let call = called(&mut place.news).await;
     assert_eq!((&*call.tool, arguments_of(&call)), ("get_weather", r#"{"city":"Bern"}"#));
     assert!(!waiting.is_finished());
@@ -29,7 +29,7 @@ async fn parallel_calls_are_answered_in_reverse_order() {
     let bridge = bridge().await;
     let mut place = place(&bridge, &["look"]);
     let agent = Agent::connect(&place).await;
-    let waiting: Vec<_> = (0..3).map(|n| tokio::task::spawn(agent.call("look", json!({"n": n})))).collect();
+    let waiting: Vec<_> = (0..3).map(|n| agent.begin("look", json!({"n": n}))).collect();
     let mut calls = vec![called(&mut place.news).await, called(&mut place.news).await, called(&mut place.news).await];
     calls.sort_by_key(|call| arguments_of(call).to_owned());
     for call in calls.into_iter().rev() {
@@ -47,8 +47,8 @@ async fn two_places_with_the_same_names_do_not_mix() {
     let bridge = bridge().await;
     let (mut ours, mut theirs) = (place(&bridge, &["look"]), place(&bridge, &["look"]));
     let (agent, other) = (Agent::connect(&ours).await, Agent::connect(&theirs).await);
-    let from_ours = tokio::task::spawn(agent.call("look", json!({"who": "ours"})));
-    let from_theirs = tokio::task::spawn(other.call("look", json!({"who": "theirs"})));
+    let from_ours = agent.begin("look", json!({"who": "ours"}));
+    let from_theirs = other.begin("look", json!({"who": "theirs"}));
     let (call, their_call) = (called(&mut ours.news).await, called(&mut theirs.news).await);
     assert_eq!(arguments_of(&call), r#"{"who":"ours"}"#);
     assert_eq!(arguments_of(&their_call), r#"{"who":"theirs"}"#);
@@ -69,7 +69,7 @@ async fn large_results_images_and_failures_come_through() {
     let image = Content::Image { mime: "image/png".into(), data: "iVBORw0KGgo=".into(), uri: None };
     let answers = [done(vec![Content::text(large.clone())]), done(vec![image]), ToolReturn::failed("no such city")];
     for (n, answer) in answers.into_iter().enumerate() {
-        let waiting = tokio::task::spawn(agent.call("look", json!({})));
+        let waiting = agent.begin("look", json!({}));
         called(&mut place.news).await.reply.send(answer).unwrap();
         let result = soon(waiting).await.unwrap();
         match n {
@@ -90,7 +90,7 @@ async fn a_caller_that_asks_for_progress_hears_that_its_call_still_waits() {
     let mut place = place(&bridge, &["slow"]);
     let mut agent = Agent::connect(&place).await;
     // The library puts a progress token into every request of its own.
-    let waiting = tokio::task::spawn(agent.call("slow", json!({})));
+    let waiting = agent.begin("slow", json!({}));
     let call = called(&mut place.news).await;
     assert_eq!(soon(agent.told.recv()).await, Some(Told::Progress(1.0)));
     assert_eq!(soon(agent.told.recv()).await, Some(Told::Progress(2.0)));
@@ -155,7 +155,7 @@ async fn names_are_understood_as_agents_write_them() {
         (shown.as_str(), long.as_str()),
         (&format!("gembridge_{shown}"), &long),
     ] {
-        let waiting = tokio::task::spawn(agent.call(written, json!({})));
+        let waiting = agent.begin(written, json!({}));
         let call = called(&mut place.news).await;
         assert_eq!(call.tool, named(meant), "{written}");
         call.reply.send(done(vec![])).unwrap();
@@ -172,10 +172,10 @@ async fn a_call_for_which_there_is_no_room_is_refused_at_once() {
     let bridge = gembridge_tools::ToolBridge::start(config).await.unwrap();
     let mut place = place(&bridge, &["look"]);
     let agent = Agent::connect(&place).await;
-    let mut waiting: Vec<_> = (0..2).map(|_| tokio::task::spawn(agent.call("look", json!({})))).collect();
+    let mut waiting: Vec<_> = (0..2).map(|_| agent.begin("look", json!({}))).collect();
     let calls = [called(&mut place.news).await, called(&mut place.news).await];
     // Two places are kept for what the two could still withdraw; two are free again.
-    waiting.push(tokio::task::spawn(agent.call("look", json!({}))));
+    waiting.push(agent.begin("look", json!({})));
     let third = called(&mut place.news).await;
     let refused = agent.call("look", json!({})).await;
     assert_eq!(refused.is_error, Some(true));

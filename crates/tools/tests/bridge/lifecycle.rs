@@ -24,7 +24,7 @@ async fn whoever_waits_at_a_place_that_closes_is_told_so() {
     let bridge = bridge().await;
     let mut place = place(&bridge, &["slow"]);
     let agent = Agent::connect(&place).await;
-    let waiting = tokio::task::spawn(agent.call("slow", json!({})));
+    let waiting = agent.begin("slow", json!({}));
     let call = called(&mut place.news).await;
     let server = place.server.clone();
     drop(place.board);
@@ -42,7 +42,7 @@ async fn a_reply_that_is_dropped_is_a_failure_of_the_tool() {
     let bridge = bridge().await;
     let mut place = place(&bridge, &["slow"]);
     let agent = Agent::connect(&place).await;
-    let waiting = tokio::task::spawn(agent.call("slow", json!({})));
+    let waiting = agent.begin("slow", json!({}));
     drop(called(&mut place.news).await);
     assert_eq!(soon(waiting).await.unwrap().is_error, Some(true));
     bridge.shutdown().await;
@@ -87,7 +87,7 @@ async fn shutting_down_answers_whoever_waits_and_resolves() {
     let bridge = bridge().await;
     let mut place = place(&bridge, &["slow"]);
     let agent = Agent::connect(&place).await;
-    let waiting = tokio::task::spawn(agent.call("slow", json!({})));
+    let waiting = agent.begin("slow", json!({}));
     let _call = called(&mut place.news).await;
     soon(bridge.shutdown()).await;
     assert_eq!(soon(waiting).await.unwrap().is_error, Some(true));

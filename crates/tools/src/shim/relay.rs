@@ -1,0 +1,185 @@
+//! One agent's messages as requests over HTTP, each on a connection of its own.
+
+use std::sync::{Mutex, PoisonError};
+
+use bytes::Bytes;
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST};
+use http::{HeaderValue, Method, Request, StatusCode, Uri};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use serde::Deserialize;
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+
+use super::ShimError;
+use super::sse::Events;
+
+/// The largest message of the server.
+const MESSAGE: usize = 64 * 1024 * 1024;
+const SESSION: &str = "mcp-session-id";
+const VERSION: &str = "mcp-protocol-version";
+
+pub struct Relay {
+    authority: String,
+    path: String,
+    authorization: HeaderValue,
+    session: Mutex<Session>,
+}
+
+/// What the server said that later requests have to repeat.
+#[derive(Clone, Default)]
+struct Session {
+    id: Option<HeaderValue>,
+    version: Option<HeaderValue>,
+}
+
+/// How the server took a message.
+pub enum Reply {
+    Messages(Messages),
+    Accepted,
+    Refused(StatusCode),
+}
+
+impl Relay {
+    pub fn new(uri: &Uri, token: &str) -> Option<Self> {
+        if uri.scheme_str() != Some("http") {
+            return None;
+        }
+        let mut authorization = HeaderValue::try_from(format!("Bearer {token}")).ok()?;
+        authorization.set_sensitive(true);
+        let authority = uri.authority().filter(|authority| authority.port().is_some())?.to_string();
+        Some(Self { authority, path: uri.path().to_owned(), authorization, session: Mutex::default() })
+    }
+
+    pub async fn post(&self, message: Vec<u8>) -> Result<Reply, ShimError> {
+        self.send(Method::POST, message).await
+    }
+
+    /// Asks for what the server says unasked.
+    pub async fn get(&self) -> Result<Reply, ShimError> {
+        self.send(Method::GET, Vec::new()).await
+    }
+
+    pub async fn end_session(&self) {
+        if self.session().id.is_some()
+            && let Err(error) = self.send(Method::DELETE, Vec::new()).await
+        {
+            tracing::debug!(%error, "the session with the tool server ends with the gateway");
+        }
+    }
+
+    /// Takes from the answer to `initialize` which version was agreed on.
+    pub fn note(&self, message: &str) {
+        #[derive(Deserialize)]
+        struct Initialized {
+            result: Agreed,
+        }
+        #[derive(Deserialize)]
+        struct Agreed {
+            #[serde(rename = "protocolVersion")]
+            version: String,
+        }
+        let mut session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
+        if session.version.is_none()
+            && let Ok(initialized) = serde_json::from_str::<Initialized>(message)
+        {
+            session.version = HeaderValue::try_from(initialized.result.version).ok();
+        }
+    }
+
+    fn session(&self) -> Session {
+        self.session.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    async fn send(&self, method: Method, body: Vec<u8>) -> Result<Reply, ShimError> {
+        let broken = |error: &dyn std::fmt::Display| ShimError::Server(error.to_string());
+        let stream = TcpStream::connect(&self.authority).await.map_err(|error| broken(&error))?;
+        let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(|error| broken(&error))?;
+        let mut driver = JoinSet::new();
+        driver.spawn(async move {
+            if let Err(error) = connection.await {
+                tracing::debug!(%error, "a connection to the tool server broke off");
+            }
+        });
+        let request = self.request(method, body).map_err(|error| broken(&error))?;
+        let response = sender.send_request(request).await.map_err(|error| broken(&error))?;
+        if let Some(id) = response.headers().get(SESSION) {
+            self.session.lock().unwrap_or_else(PoisonError::into_inner).id = Some(id.clone());
+        }
+        Ok(match response.status() {
+            StatusCode::ACCEPTED | StatusCode::NO_CONTENT => Reply::Accepted,
+            status if !status.is_success() => Reply::Refused(status),
+            _ => {
+                let events = response
+                    .headers()
+                    .get(CONTENT_TYPE)
+                    .is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"));
+                Reply::Messages(Messages {
+                    body: response.into_body(),
+                    events: Events::default(),
+                    form: if events { Form::Events } else { Form::One },
+                    _connection: driver,
+                })
+            }
+        })
+    }
+
+    fn request(&self, method: Method, body: Vec<u8>) -> Result<Request<Full<Bytes>>, http::Error> {
+        let accept = if method == Method::GET { "text/event-stream" } else { "application/json, text/event-stream" };
+        let session = self.session();
+        let mut request = Request::builder()
+            .method(method)
+            .uri(&self.path)
+            .header(HOST, &self.authority)
+            .header(AUTHORIZATION, self.authorization.clone())
+            .header(CONTENT_TYPE, "application/json")
+            .header(ACCEPT, accept);
+        for (name, value) in [(SESSION, session.id), (VERSION, session.version)] {
+            if let Some(value) = value {
+                request = request.header(name, value);
+            }
+        }
+        request.body(Full::new(Bytes::from(body)))
+    }
+}
+
+/// What comes back for one message. Dropping it ends the request.
+pub struct Messages {
+    body: Incoming,
+    events: Events,
+    form: Form,
+    _connection: JoinSet<()>,
+}
+
+enum Form {
+    Events,
+    /// All of the body is one message.
+    One,
+}
+
+impl Messages {
+    pub async fn next(&mut self) -> Result<Option<String>, ShimError> {
+        loop {
+            if let Form::Events = self.form
+                && let Some(message) = self.events.next()
+            {
+                // A message is a line on the other side, and JSON has no use for a line's end.
+                return Ok(Some(message.replace('\n', " ")));
+            }
+            if self.events.held() > MESSAGE {
+                return Err(ShimError::Server(format!("a message is longer than {MESSAGE} bytes")));
+            }
+            match self.body.frame().await {
+                Some(Ok(frame)) => {
+                    if let Some(data) = frame.data_ref() {
+                        self.events.feed(data);
+                    }
+                }
+                Some(Err(error)) => return Err(ShimError::Server(error.to_string())),
+                None => return Ok(None),
+            }
+        }
+    }
+}
