@@ -18,3 +18,5 @@ mod gateway;
 mod http;
 #[path = "clients/script.rs"]
 mod script;
+#[path = "clients/tools.rs"]
+mod tools;

@@ -17,14 +17,14 @@ const weather = tool({
 const add = tool({
   description: 'Adds two numbers.',
   inputSchema: z.object({ a: z.number(), b: z.number() }),
-  execute: async ({ a, b }) => a + b,
+  execute: async ({ a, b }) => `the sum is ${a + b}`,
 });
 const settings = { model, maxRetries: 0, tools: { weather, add }, stopWhen: stepCountIs(5) };
 
 const Person = z.object({ name: z.string(), age: z.number() });
 const ada = { name: 'Ada', age: 36 };
 const rounds = [[['weather', { city: 'Oslo' }]], [['add', { a: 2, b: 40 }]]];
-const returned = ['mild in Oslo', '42'];
+const returned = ['mild in Oslo', 'the sum is 42'];
 
 await run({
   async 'a text is made in steps'() {
@@ -32,7 +32,7 @@ await run({
     const { text, steps } = await generateText({ ...settings, prompt: calling(rounds, { declared, returned }) });
     holds(text, '42');
     assert.equal(steps.length, 3);
-    assert.deepEqual(steps.flatMap((step) => step.toolResults).map(({ output }) => output), ['mild in Oslo', 42]);
+    assert.deepEqual(steps.flatMap((step) => step.toolResults).map(({ output }) => output), returned);
     assert.deepEqual(steps.map(({ finishReason }) => finishReason), ['tool-calls', 'tool-calls', 'stop']);
     assert.equal(new Set(steps.map(({ response }) => response.headers['x-session-id'])).size, 1);
   },

@@ -202,8 +202,17 @@ pub fn limits(settings: &Settings, agent: &Agent) -> Limits {
         quiet: Duration::from_millis(of_agent.quiet_ms),
         cancel_grace: Duration::from_millis(of_agent.cancel_grace_ms),
         ring_entries: settings.limits.history.0 as usize,
+        tool_result: tool_result(&agent.profile),
         ..Limits::default()
     }
+}
+
+/// A client's tool may take as long as the agent waits for it, less the time in which the agent hears that it did not.
+fn tool_result(profile: &Profile) -> Duration {
+    const BEFORE: Duration = Duration::from_secs(10);
+    let longest = Limits::default().tool_result;
+    let agents = profile.mcp.call_seconds.map(|seconds| Duration::from_secs(seconds).saturating_sub(BEFORE));
+    agents.map_or(longest, |agents| agents.min(longest))
 }
 
 fn new_session(agent: AgentName, workspace: Option<PathBuf>, request: &SessionRequest) -> NewSession {

@@ -73,12 +73,12 @@ fn every_client_works_with_the_real_gemini_cli() {
 }
 
 /// The API that the CLI calls, and what serves it.
-struct Api {
-    fake: FakeGemini,
+pub struct Api {
+    pub fake: FakeGemini,
     _runtime: tokio::runtime::Runtime,
 }
 
-fn gemini() -> (Api, Gateway) {
+pub fn gemini() -> (Api, Gateway) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let fake = runtime.block_on(FakeGemini::start()).unwrap();
     let variables = [
