@@ -14,6 +14,7 @@ mod logging;
 mod origins;
 mod render;
 mod serve;
+mod shim;
 mod terminal;
 
 use std::ffi::OsString;
@@ -25,10 +26,11 @@ use terminal::Terminal;
 fn main() -> ExitCode {
     let mut words = std::env::args_os().skip(1);
     let first = words.next();
-    // Both are processes of their own that must stay small: they run before anything of ours is set up.
+    // These are processes of their own that must stay small: they run before anything of ours is set up.
     match first.as_ref().and_then(|word| word.to_str()) {
         Some("guard") => gembridge_process::guard::main(words),
         Some("demo-agent") => gembridge_demo::main(words.map(|word| word.to_string_lossy().into_owned())),
+        Some("mcp-shim") => shim::main(&Environment::of_this_process()),
         _ => run(first.into_iter().chain(words)),
     }
 }

@@ -87,6 +87,7 @@ fn checks(context: &Context, probe: &dyn Probe) -> Result<Vec<Check>, CommandErr
         Err(error) if error.code == ExitCode::Usage => return Err(error),
         Err(error) => checks.push(agent::missing(&error.error.to_string())),
     }
+    checks.push(machine::client_tools());
     checks.push(machine::landlock());
     checks.push(machine::free_space(&context.config.folders.state));
     checks.push(machine::open_files());

@@ -92,7 +92,7 @@ fn doctor_finds_a_machine_with_only_the_built_in_agent_usable() {
     let agent = check(&report, "agent");
     assert_eq!(agent["status"], "warn");
     assert!(agent["fix"].as_str().unwrap().contains("npm i -g @google/gemini-cli"));
-    for name in ["settings", "private", "trust", "landlock", "disk", "open files", "leftovers"] {
+    for name in ["settings", "private", "trust", "client tools", "landlock", "disk", "open files", "leftovers"] {
         assert!(check(&report, name)["detail"].is_string(), "{name}");
     }
 }

@@ -102,6 +102,18 @@ pub fn admission(config: &Config) -> Check {
     Check::ok("keys", told)
 }
 
+/// Agents find the tools of clients on a free port of this machine.
+pub fn client_tools() -> Check {
+    match std::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0)) {
+        Ok(_) => Check::ok("client tools", "agents can reach them on 127.0.0.1"),
+        Err(error) => Check::fail(
+            "client tools",
+            format!("no port of 127.0.0.1 can be opened: {error}"),
+            "bring the loopback interface up: `ip link set lo up`",
+        ),
+    }
+}
+
 pub fn landlock() -> Check {
     match sandbox::support() {
         Support::Full => Check::ok("landlock", "the kernel can fence an agent's writes"),

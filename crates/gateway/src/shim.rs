@@ -1,0 +1,34 @@
+//! `gembridge mcp-shim`: the gateway's tool server on standard streams. Agents that take none over HTTP start it; it stands
+//! first on the line and takes no flags.
+
+use std::process::ExitCode;
+
+use gembridge_tools::shim;
+
+use crate::config::Environment;
+
+/// Where the tool server is, and what lets us in. In the environment, since everybody can read arguments.
+const URL: &str = "GEMBRIDGE_MCP_URL";
+const TOKEN: &str = "GEMBRIDGE_MCP_TOKEN";
+
+pub fn main(environment: &Environment) -> ExitCode {
+    let (Some(url), Some(token)) = (environment.get(URL), environment.get(TOKEN)) else {
+        eprintln!("gembridge mcp-shim: `{URL}` and `{TOKEN}` are not set; it is started by agents, for a gateway");
+        return ExitCode::FAILURE;
+    };
+    match relay(url, token) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(problem) => {
+            eprintln!("gembridge mcp-shim: {problem}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn relay(url: &str, token: &str) -> anyhow::Result<()> {
+    let event_loop = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let relayed = event_loop.block_on(shim::run(tokio::io::stdin(), tokio::io::stdout(), url, token));
+    // A read of standard input cannot be called back.
+    event_loop.shutdown_background();
+    Ok(relayed?)
+}
