@@ -89,7 +89,7 @@ mod tests {
             .iter()
             .map(|name| {
                 let shown = naming.shown(name, &taken);
-                taken.insert(shown.clone(), ());
+                taken.insert(shown.clone(), *name);
                 shown
             })
             .collect()

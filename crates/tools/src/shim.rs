@@ -6,17 +6,18 @@
 mod relay;
 mod sse;
 
-use std::sync::Arc;
+use std::collections::HashSet;
+use std::sync::{Arc, PoisonError};
 
 use http::Uri;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
-use tokio::sync::{Mutex, Semaphore};
+use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 
-use relay::{Relay, Reply};
+use relay::{Messages, Relay, Reply};
 
 /// The longest line of an agent.
 const LINE: usize = 16 * 1024 * 1024;
@@ -47,7 +48,8 @@ where
     let mut shim = Shim {
         relay,
         output: Arc::new(Output(Mutex::new(stdout))),
-        open: Arc::new(Semaphore::new(OPEN)),
+        room: Arc::new(Semaphore::new(OPEN)),
+        wanted: Arc::default(),
         tasks: JoinSet::new(),
     };
     let mut lines = BufReader::new(stdin);
@@ -101,12 +103,38 @@ struct Envelope<'a> {
     #[serde(borrow)]
     id: Option<&'a RawValue>,
     method: Option<String>,
+    #[serde(borrow)]
+    params: Option<&'a RawValue>,
+}
+
+/// What a cancellation says.
+#[derive(Deserialize)]
+struct Cancelled<'a> {
+    #[serde(borrow, rename = "requestId")]
+    request: &'a RawValue,
+}
+
+/// Ids of requests, as the agent writes them.
+#[derive(Default)]
+struct Wanted(std::sync::Mutex<HashSet<String>>);
+
+impl Wanted {
+    fn add(&self, id: &str) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(id.to_owned());
+    }
+
+    /// `false` if it was not wanted any more.
+    fn remove(&self, id: &str) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(id)
+    }
 }
 
 struct Shim<W> {
     relay: Arc<Relay>,
     output: Arc<Output<W>>,
-    open: Arc<Semaphore>,
+    room: Arc<Semaphore>,
+    /// The requests whose answer the agent still wants.
+    wanted: Arc<Wanted>,
     tasks: JoinSet<Result<(), ShimError>>,
 }
 
@@ -115,22 +143,33 @@ impl<W: AsyncWrite + Unpin + Send + 'static> Shim<W> {
         let Ok(envelope) = serde_json::from_slice::<Envelope>(line) else {
             return self.output.line(&refusal("null", -32700, "this line is not a message")).await;
         };
-        let message = line.to_vec();
         match (envelope.id, envelope.method.as_deref()) {
-            // The session must be there before anything else is sent in it.
-            (Some(id), Some("initialize")) => ask(&self.relay, &self.output, id.get().to_owned(), message).await,
-            (Some(id), Some(_)) => {
-                let (relay, output, id) = (self.relay.clone(), self.output.clone(), id.get().to_owned());
-                let Ok(permit) = self.open.clone().acquire_owned().await else { return Ok(()) };
-                self.tasks.spawn(async move {
-                    let asked = ask(&relay, &output, id, message).await;
-                    drop(permit);
-                    asked
-                });
+            (Some(id), Some(method)) => {
+                let Ok(permit) = self.room.clone().acquire_owned().await else { return Ok(()) };
+                let question = Question {
+                    id: id.get().to_owned(),
+                    relay: self.relay.clone(),
+                    output: self.output.clone(),
+                    wanted: self.wanted.clone(),
+                    _room: permit,
+                };
+                self.wanted.add(id.get());
+                let asked = question.ask(line.to_vec());
+                if method == "initialize" {
+                    // The session must be there before anything else is sent in it.
+                    return asked.await;
+                }
+                self.tasks.spawn(asked);
                 Ok(())
             }
             (_, method) => {
-                self.relay.post(message).await?;
+                if method == Some("notifications/cancelled")
+                    && let Some(params) = envelope.params
+                    && let Ok(cancelled) = serde_json::from_str::<Cancelled>(params.get())
+                {
+                    self.wanted.remove(cancelled.request.get());
+                }
+                self.relay.post(line.to_vec()).await?;
                 if method == Some("notifications/initialized") {
                     self.tasks.spawn(listen(self.relay.clone(), self.output.clone()));
                 }
@@ -140,31 +179,43 @@ impl<W: AsyncWrite + Unpin + Send + 'static> Shim<W> {
     }
 }
 
-/// Sends a request and writes whatever comes back for it.
-async fn ask<W: AsyncWrite + Unpin>(
-    relay: &Relay,
-    output: &Output<W>,
+/// A request of the agent that is open.
+struct Question<W> {
     id: String,
-    message: Vec<u8>,
-) -> Result<(), ShimError> {
-    let mut answered = false;
-    let failure = match relay.post(message).await {
-        Ok(Reply::Messages(mut messages)) => loop {
+    relay: Arc<Relay>,
+    output: Arc<Output<W>>,
+    wanted: Arc<Wanted>,
+    _room: OwnedSemaphorePermit,
+}
+
+impl<W: AsyncWrite + Unpin> Question<W> {
+    /// Sends it, and writes whatever comes back for it. An agent that still waits at the end is told why.
+    async fn ask(self, message: Vec<u8>) -> Result<(), ShimError> {
+        let failure = match self.relay.post(message).await {
+            Ok(Reply::Messages(messages)) => self.copy(messages).await?,
+            Ok(Reply::Refused(status)) => format!("the tool server answered with {status}"),
+            Ok(Reply::Accepted) => "the tool server gave no answer".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        if self.wanted.remove(&self.id) { self.output.line(&refusal(&self.id, -32603, &failure)).await } else { Ok(()) }
+    }
+
+    /// Gives the reason why nothing comes any more.
+    async fn copy(&self, mut messages: Messages) -> Result<String, ShimError> {
+        loop {
             match messages.next().await {
                 Ok(Some(message)) => {
-                    answered |= is_answer(&message, &id);
-                    relay.note(&message);
-                    output.line(&message).await?;
+                    if is_answer(&message, &self.id) {
+                        self.wanted.remove(&self.id);
+                        self.relay.note(&message);
+                    }
+                    self.output.line(&message).await?;
                 }
-                Ok(None) => break "the tool server ended without an answer".to_owned(),
-                Err(error) => break error.to_string(),
+                Ok(None) => return Ok("the tool server ended without an answer".to_owned()),
+                Err(error) => return Ok(error.to_string()),
             }
-        },
-        Ok(Reply::Refused(status)) => format!("the tool server answered with {status}"),
-        Ok(Reply::Accepted) => "the tool server gave no answer".to_owned(),
-        Err(error) => error.to_string(),
-    };
-    if answered { Ok(()) } else { output.line(&refusal(&id, -32603, &failure)).await }
+        }
+    }
 }
 
 /// Writes what the server says unasked, for as long as it does.

@@ -12,7 +12,8 @@ fn spec(schema: Option<&str>) -> Result<JsonFormat, String> {
 }
 
 fn object(value: Value) -> JsonObject {
-    value.as_object().unwrap().clone()
+    let Value::Object(object) = value else { panic!("{value} is not an object") };
+    object
 }
 
 fn text(found: Result<Opaque, String>) -> Result<String, String> {

@@ -119,7 +119,7 @@ impl Relay {
                 Reply::Messages(Messages {
                     body: response.into_body(),
                     events: Events::default(),
-                    form: if events { Form::Events } else { Form::One },
+                    form: if events { Form::Events } else { Form::One(Vec::new()) },
                     _connection: driver,
                 })
             }
@@ -153,32 +153,43 @@ pub struct Messages {
     _connection: JoinSet<()>,
 }
 
+/// How a body carries messages.
 enum Form {
     Events,
-    /// All of the body is one message.
-    One,
+    /// All of it is one message.
+    One(Vec<u8>),
+    /// It has been read.
+    Over,
 }
 
 impl Messages {
     pub async fn next(&mut self) -> Result<Option<String>, ShimError> {
         loop {
-            if let Form::Events = self.form
-                && let Some(message) = self.events.next()
-            {
-                // A message is a line on the other side, and JSON has no use for a line's end.
-                return Ok(Some(message.replace('\n', " ")));
-            }
-            if self.events.held() > MESSAGE {
+            let held = match &mut self.form {
+                Form::Events => match self.events.next() {
+                    // A message is a line on the other side, and JSON has no use for a line's end.
+                    Some(message) => return Ok(Some(message.replace('\n', " "))),
+                    None => self.events.held(),
+                },
+                Form::One(message) => message.len(),
+                Form::Over => return Ok(None),
+            };
+            if held > MESSAGE {
                 return Err(ShimError::Server(format!("a message is longer than {MESSAGE} bytes")));
             }
             match self.body.frame().await {
-                Some(Ok(frame)) => {
-                    if let Some(data) = frame.data_ref() {
-                        self.events.feed(data);
-                    }
-                }
+                Some(Ok(frame)) => match (&mut self.form, frame.data_ref()) {
+                    (Form::Events, Some(data)) => self.events.feed(data),
+                    (Form::One(message), Some(data)) => message.extend_from_slice(data),
+                    _ => {}
+                },
                 Some(Err(error)) => return Err(ShimError::Server(error.to_string())),
-                None => return Ok(None),
+                None => {
+                    return Ok(match std::mem::replace(&mut self.form, Form::Over) {
+                        Form::One(message) => Some(String::from_utf8_lossy(&message).replace(['\r', '\n'], " ")),
+                        Form::Events | Form::Over => None,
+                    });
+                }
             }
         }
     }

@@ -55,6 +55,12 @@ pub enum Told {
 #[derive(Clone)]
 pub struct Ear(mpsc::Sender<Told>);
 
+impl Ear {
+    pub fn new(told: mpsc::Sender<Told>) -> Self {
+        Self(told)
+    }
+}
+
 impl ClientHandler for Ear {
     async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
         self.0.send(Told::ListChanged).await.unwrap();
@@ -79,7 +85,11 @@ impl Agent {
         let config = StreamableHttpClientTransportConfig::with_uri(place.server.url.as_str()).auth_header(token);
         let transport = StreamableHttpClientTransport::from_config(config);
         let (ear, told) = mpsc::channel(1_000);
-        let client = soon(Ear(ear).serve(transport)).await.unwrap();
+        let client = soon(Ear::new(ear).serve(transport)).await.unwrap();
+        Self::new(client, told)
+    }
+
+    pub fn new(client: RunningService<RoleClient, Ear>, told: mpsc::Receiver<Told>) -> Self {
         Self { client, told, calls: TaskTracker::new() }
     }
 

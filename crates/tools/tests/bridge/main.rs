@@ -7,3 +7,4 @@ mod calls;
 mod door;
 mod lifecycle;
 mod lists;
+mod shim;
