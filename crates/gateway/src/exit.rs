@@ -62,6 +62,7 @@ impl ExitCode {
             | FailureKind::Protocol
             | FailureKind::Unavailable { .. }
             | FailureKind::LimitReached
+            | FailureKind::Forbidden
             | FailureKind::StoreFailed
             | FailureKind::Unsupported
             | FailureKind::Internal => Self::Failed,

@@ -215,6 +215,15 @@ pub fn keep_first(key: &Key, path: &Path) -> Result<(), ConfigError> {
     private_file::write(path, &format!("{}\n", key.expose()))
 }
 
+/// Takes the plain text of the first key away, once it is good for nothing.
+pub fn forget_first(folders: &Folders) -> Result<(), ConfigError> {
+    let path = first_key_path(folders);
+    match std::fs::remove_file(&path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(ConfigError::Unwritable { path, error }),
+        _ => Ok(()),
+    }
+}
+
 fn check_name(name: &str) -> Result<(), String> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-@".contains(&byte);
     if name.is_empty() || name.len() > 64 || name.starts_with('-') || !name.bytes().all(is_plain) {

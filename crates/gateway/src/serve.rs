@@ -1,45 +1,54 @@
 //! `gembridge serve`: the faces, the agents and the sessions joined for as long as somebody wants them.
 
+mod acp;
 mod address;
 mod agents;
 mod audit;
 mod banner;
+mod doors;
 mod housekeeping;
 mod models;
 mod notify;
 mod places;
 mod reach;
+mod retention;
 mod running;
 mod signals;
+mod tap;
+mod tools;
 
+use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use anyhow::Context as _;
 use axum::Router;
 use axum::middleware::from_fn;
+use gembridge_api::acp::{self as acp_face, Acp};
 use gembridge_api::admin::health::{self, Readiness};
 use gembridge_api::admin::metrics;
 use gembridge_api::catalog::{Catalog, CatalogConfig, UnknownModels};
 use gembridge_api::docs;
 use gembridge_api::guard::body::BodyLimits;
-use gembridge_api::guard::rate::Rate;
 use gembridge_api::guard::{Guard, GuardConfig};
 use gembridge_api::openai::{self, OpenAi, OpenAiConfig, ToolResults};
 use gembridge_api::routes::{self, Faces};
-use gembridge_api::server::{Connections, Deadlines, ServerConfig};
+use gembridge_api::server::{Connections, Deadlines, Server, ServerConfig};
+use gembridge_api::ui;
 use gembridge_core::fair::FairLimits;
 use gembridge_core::session::{Sessions, SessionsConfig};
 use gembridge_core::store::StoreError;
 use gembridge_process::{GuardProgram, Spawner};
 use gembridge_store::DiskStore;
+use gembridge_tools::ToolBridge;
 use metrics_exporter_prometheus::PrometheusHandle;
 
 use crate::agents::{Agent, Chosen};
 use crate::command::Context;
 use crate::config::folders::ensure_private;
-use crate::config::settings::Settings;
+use crate::config::settings::{ServerSettings, Settings};
 use crate::config::value::HostName;
+use crate::config::{Key, Origin};
 use crate::exit::{CommandError, CommandResult, ExitCode};
 use crate::keys::{self, FileKeys, KeyFile, KeyLimits, StoredRank};
 use crate::{hardening, leftovers, terminal};
@@ -47,14 +56,16 @@ use agents::{Agents, Served};
 use banner::{Banner, Shown};
 use housekeeping::Housekeeping;
 use reach::Reachable;
+use retention::Retiring;
 use running::{Care, Gateway};
 
 /// Serves until a signal says otherwise.
-pub fn serve(typed_hosts: &[HostName], context: &Context) -> CommandResult {
+pub fn serve(typed_hosts: &[HostName], tap: Option<&str>, context: &Context) -> CommandResult {
     let built = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let event_loop = built.context("no event loop; check the limit of open files (`ulimit -n`)")?;
     let served = event_loop.block_on(async {
-        let gateway = open(typed_hosts, context)?;
+        let tools = tools::start(&context.profiles).await?;
+        let gateway = open(typed_hosts, tap, context, tools)?;
         gateway.run(context).await
     });
     // What still runs after a second signal goes with the process.
@@ -63,7 +74,12 @@ pub fn serve(typed_hosts: &[HostName], context: &Context) -> CommandResult {
 }
 
 /// Everything that can be refused is refused here, before a single agent is started.
-fn open(typed_hosts: &[HostName], context: &Context) -> Result<Gateway, CommandError> {
+fn open(
+    typed_hosts: &[HostName],
+    tap: Option<&str>,
+    context: &Context,
+    tools: ToolBridge,
+) -> Result<Gateway, CommandError> {
     let settings = &context.config.settings;
     let folders = &context.config.folders;
     // Before anything is sized by it.
@@ -92,16 +108,21 @@ fn open(typed_hosts: &[HostName], context: &Context) -> Result<Gateway, CommandE
     let spawner = Spawner::new(GuardProgram::this_binary()).context("cannot prepare to start agents")?;
     let Agents { served, setups, wanted } = Agents::start(chosen, context, &spawner, &keys);
     let live = SessionsConfig { live: settings.limits.sessions.0 as usize };
-    let sessions = Arc::new(Sessions::new(Arc::new(audit::AuditedStore(store)), setups, live));
+    let sessions = Sessions::new(Arc::new(audit::AuditedStore(store.clone())), setups, live);
+    let sessions = Arc::new(sessions.with_tool_host(Arc::new(tools.clone())));
     let openai = open_ai(&sessions, &served, context)?;
     let readiness = Readiness::default();
-    let faces = faces(&openai, readiness.clone(), metrics.clone());
+    let tap = tap.map(open_tap).transpose()?;
+    let acp = acp::face(&sessions, &served, &openai, context, tap.clone().map(|tap| tap as Arc<dyn acp_face::Tap>));
+    let faces = faces(&openai, &acp, &guard, readiness.clone(), metrics.clone());
     let app = routes::app(&guard, faces);
+    let acp_port = acp_port(&acp, &guard, readiness.clone(), settings)?;
     warn_about(&addresses, &served, &reachable, settings);
     terminal::print(&Banner { addresses: &addresses, agent: &served[0].agent, key: shown }.text())?;
+    let retiring = Retiring::new(store, &settings.sessions);
     let housekeeping = Housekeeping::new(&sessions, &served, settings, wanted);
     let care = Care::new(guard, keys, reachable, readiness, openai, served);
-    Ok(Gateway { server, app, care, housekeeping, sessions, spawner, metrics })
+    Ok(Gateway { server, app, acp_port, acp, tap, care, housekeeping, retiring, sessions, tools, spawner, metrics })
 }
 
 /// Beyond this machine nobody gets in without a key, so there must be one.
@@ -131,11 +152,24 @@ fn first_key(context: &Context) -> Result<Shown, CommandError> {
     let has_token = context.config.settings.auth.bearer_token.is_some();
     if KeyFile::path(folders).exists() || has_token {
         let is_kept = file.exists() && KeyFile::load(folders)?.entries().iter().any(|key| key.name == keys::FIRST);
-        return Ok(if is_kept { Shown::InFile(file) } else { Shown::Elsewhere });
+        return Ok(match (is_kept, has_token) {
+            (true, _) => Shown::InFile(file),
+            (false, true) => token(context.config.origin(&Key::dotted("auth.bearer_token"))),
+            (false, false) => Shown::Elsewhere,
+        });
     }
     let key = KeyFile::load(folders)?.create(keys::FIRST, StoredRank::Admin, KeyLimits::default())?;
     keys::keep_first(&key, &file)?;
     Ok(Shown::New { key, file })
+}
+
+/// Where the operator's token can be had.
+fn token(origin: &Origin) -> Shown {
+    let variable = match origin {
+        Origin::Environment { variable } | Origin::DotEnv { variable, .. } => variable.clone(),
+        _ => "BEARER_TOKEN".to_owned(),
+    };
+    Shown::Token { variable, origin: origin.to_string() }
 }
 
 fn unusable(error: &StoreError) -> CommandError {
@@ -165,12 +199,12 @@ fn server_config(addrs: Vec<SocketAddr>, settings: &Settings) -> ServerConfig {
 
 fn guard_config(settings: &Settings, reachable: &Reachable) -> Result<GuardConfig, CommandError> {
     let limits = &settings.limits;
-    let rate = |requests: u32| Rate { requests, window: limits.window.0 };
+    let [requests, failures] = running::rates(limits);
     Ok(GuardConfig {
         reach: reachable.reach()?,
         proxies: reach::proxies(&settings.server),
-        rate: Some(rate(limits.requests.0)),
-        failure_rate: rate(limits.refused.0),
+        rate: Some(requests),
+        failure_rate: failures,
         bodies: BodyLimits { large: u32::try_from(limits.body.0).unwrap_or(u32::MAX), ..BodyLimits::default() },
     })
 }
@@ -183,29 +217,60 @@ fn open_ai(sessions: &Arc<Sessions>, served: &[Served], context: &Context) -> Re
         mapped: models::mapping(settings),
         unknown: if settings.openai.strict_models.0 { UnknownModels::Refuse } else { UnknownModels::FallBack },
     };
-    let queue = FairLimits {
-        running: agents::turns(settings, &default.agent),
-        waiting: settings.limits.queue.0 as usize,
-        shares: KeyFile::load(&context.config.folders)?.shares().collect(),
-        ..FairLimits::default()
+    let shares: HashMap<_, _> = KeyFile::load(&context.config.folders)?.shares().collect();
+    let queue = |served: &Served| {
+        let waiting = served.agent.profile.chosen.queue.unwrap_or(settings.limits.queue.0) as usize;
+        let running = agents::turns(settings, &served.agent);
+        (served.name.clone(), FairLimits { running, waiting, shares: shares.clone(), ..FairLimits::default() })
     };
     let config = OpenAiConfig {
         fold_budget: usize::try_from(settings.openai.history.0).unwrap_or(usize::MAX),
         tool_results: if settings.openai.show_tools.0 { ToolResults::Shown } else { ToolResults::Hidden },
-        queue,
+        queues: served.iter().map(queue).collect(),
         ..OpenAiConfig::default()
     };
     Ok(OpenAi::new(Arc::clone(sessions), Catalog::new(sessions, catalog), config))
 }
 
 /// Which route stands where decides what it asks of its callers.
-fn faces(openai: &Arc<OpenAi>, readiness: Readiness, metrics: PrometheusHandle) -> Faces {
+fn faces(
+    openai: &Arc<OpenAi>,
+    acp: &Arc<Acp>,
+    guard: &Arc<Guard>,
+    readiness: Readiness,
+    metrics: PrometheusHandle,
+) -> Faces {
     let small = Router::new().merge(metrics::routes(metrics)).merge(docs::routes());
+    let small = small.merge(acp_face::router(acp, guard));
     Faces {
-        open: health::routes(readiness).merge(docs::shell()),
+        open: health::routes(readiness).merge(docs::shell()).merge(ui::shell()),
         small: small.layer(from_fn(audit::request)),
         large: openai::router(Arc::clone(openai)).layer(from_fn(audit::request)),
     }
+}
+
+/// One more port, where the WebSocket is at `/` too.
+fn acp_port(
+    acp: &Arc<Acp>,
+    guard: &Arc<Guard>,
+    readiness: Readiness,
+    settings: &Settings,
+) -> Result<Option<(Server, Router)>, CommandError> {
+    let Some(port) = settings.server.acp_port else { return Ok(None) };
+    let addresses = address::resolve(&ServerSettings { port, ..settings.server.clone() })?;
+    let server = address::bind(server_config(addresses, settings))?;
+    for address in server.local_addrs().context("cannot tell the address")? {
+        tracing::info!("ACP clients find a WebSocket at ws://{address}/");
+    }
+    let small = acp_face::root_router(acp).merge(acp_face::router(acp, guard));
+    let faces =
+        Faces { open: health::routes(readiness), small: small.layer(from_fn(audit::request)), large: Router::new() };
+    Ok(Some((server, routes::app(guard, faces))))
+}
+
+fn open_tap(to: &str) -> Result<Arc<tap::LineTap>, CommandError> {
+    let opened = tap::LineTap::open(to).map(Arc::new);
+    opened.map_err(|error| CommandError::usage(format!("cannot write the tap `{to}`: {error}; choose another file")))
 }
 
 fn warn_about(addresses: &[SocketAddr], served: &[Served], reachable: &Reachable, settings: &Settings) {

@@ -1,6 +1,8 @@
 //! `gembridge serve` from outside: the built binary, real sockets, the demo agent and the fake agent.
 #![expect(clippy::disallowed_methods, reason = "a test of a binary starts it")]
 
+#[path = "serve/conversations.rs"]
+mod conversations;
 #[path = "serve/drain.rs"]
 mod drain;
 #[path = "serve/first_run.rs"]
@@ -9,6 +11,8 @@ mod first_run;
 mod gateway;
 #[path = "serve/http.rs"]
 mod http;
+#[path = "serve/isolation.rs"]
+mod isolation;
 #[path = "serve/keys.rs"]
 mod keys;
 #[path = "serve/load.rs"]
@@ -23,6 +27,8 @@ mod printed;
 mod refusals;
 #[path = "serve/reload.rs"]
 mod reload;
+#[path = "serve/retention.rs"]
+mod retention;
 #[path = "serve/routes.rs"]
 mod routes;
 #[path = "serve/secrets.rs"]

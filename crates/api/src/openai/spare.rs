@@ -130,7 +130,8 @@ impl OpenAi {
         for handle in unused {
             let closed = handle.close().await;
             let deleted = match closed {
-                Ok(()) => self.sessions.store().delete(handle.id()).await.map_err(Error::Store),
+                // At the end of the gateway they are closed before they come here.
+                Ok(()) | Err(Error::Closed) => self.sessions.store().delete(handle.id()).await.map_err(Error::Store),
                 Err(error) => Err(error),
             };
             if let Err(error) = deleted {

@@ -163,7 +163,14 @@ impl Sessions {
             slash: new.slash,
         };
         let (lease, _) = watch::channel(());
-        self.start(record, spec, writer, Past::none(), setup, lease)
+        let id = record.id;
+        let started = self.start(record, spec, writer, Past::none(), setup, lease);
+        if started.is_err()
+            && let Err(error) = self.store.delete(id).await
+        {
+            tracing::warn!(session = %id, %error, "a session that was not begun is left in the store");
+        }
+        started
     }
 
     /// The session with this id, brought back from disk if it must be. To anyone but its owner it does not exist.

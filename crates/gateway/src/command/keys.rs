@@ -2,19 +2,22 @@
 
 use crate::cli::args::{KeysCommand, NewKeyArgs};
 use crate::exit::{CommandError, CommandResult, ExitCode};
-use crate::keys::{Entry, KeyFile, KeyLimits, StoredRank};
+use crate::keys::{self, Entry, KeyFile, KeyLimits, StoredRank};
 use crate::terminal;
 
 use super::{Context, pretty};
 
 pub fn run(command: &KeysCommand, context: &Context) -> CommandResult {
-    let mut keys = KeyFile::load(&context.config.folders)?;
+    let mut file = KeyFile::load(&context.config.folders)?;
     let said = match command {
-        KeysCommand::Create(args) => create(&mut keys, args)?,
-        KeysCommand::List { json: true } => pretty(&keys.entries().iter().map(described).collect()),
-        KeysCommand::List { json: false } => table(keys.entries()),
+        KeysCommand::Create(args) => create(&mut file, args)?,
+        KeysCommand::List { json: true } => pretty(&file.entries().iter().map(described).collect()),
+        KeysCommand::List { json: false } => table(file.entries()),
         KeysCommand::Revoke { name } => {
-            keys.revoke(name)?;
+            file.revoke(name)?;
+            if name == keys::FIRST {
+                keys::forget_first(&context.config.folders)?;
+            }
             format!("key `{name}` is revoked: its next request fails, its open streams end\n")
         }
     };

@@ -11,10 +11,10 @@ pub enum ConfigError {
     InVariable { variable: String, problem: String },
     #[error("flag `{flag}`: {problem}")]
     InFlag { flag: &'static str, problem: String },
-    #[error("cannot read `{}`: {}; check that it exists and that you may read it", path.display(), reason(source))]
-    Unreadable { path: PathBuf, source: io::Error },
-    #[error("cannot write `{}`: {}; check its folder's permissions and the free space", path.display(), reason(source))]
-    Unwritable { path: PathBuf, source: io::Error },
+    #[error("cannot read `{}`: {}; check that it exists and that you may read it", path.display(), reason(error))]
+    Unreadable { path: PathBuf, error: io::Error },
+    #[error("cannot write `{}`: {}; check its folder's permissions and the free space", path.display(), reason(error))]
+    Unwritable { path: PathBuf, error: io::Error },
     #[error("neither `HOME` nor `{variable}` is set to an absolute path; set one of them")]
     NoFolder { variable: &'static str },
     #[error("{0}")]

@@ -58,7 +58,7 @@ impl Folders {
 
 /// Makes `folder` if it is missing, and private if it is not.
 pub fn ensure_private(folder: &Path) -> Result<(), ConfigError> {
-    make_private(folder).map_err(|source| ConfigError::Unwritable { path: folder.to_owned(), source })
+    make_private(folder).map_err(|error| ConfigError::Unwritable { path: folder.to_owned(), error })
 }
 
 fn make_private(folder: &Path) -> io::Result<()> {

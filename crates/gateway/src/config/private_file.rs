@@ -16,7 +16,7 @@ pub fn read<T: DeserializeOwned>(path: &Path, written_by: &str) -> Result<T, Con
     let text = match fs::read_to_string(path) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
-        Err(source) => return Err(ConfigError::Unreadable { path: path.to_owned(), source }),
+        Err(error) => return Err(ConfigError::Unreadable { path: path.to_owned(), error }),
     };
     toml::from_str(&text).map_err(|error| {
         let offset = error.span().map_or(0, |span| span.start);
@@ -28,7 +28,7 @@ pub fn read<T: DeserializeOwned>(path: &Path, written_by: &str) -> Result<T, Con
 
 /// Written beside and renamed: a crash leaves the old file or the new one.
 pub fn write(path: &Path, text: &str) -> Result<(), ConfigError> {
-    let unwritable = |source: io::Error| ConfigError::Unwritable { path: path.to_owned(), source };
+    let unwritable = |error: io::Error| ConfigError::Unwritable { path: path.to_owned(), error };
     if let Some(folder) = path.parent() {
         ensure_private(folder)?;
     }

@@ -8,7 +8,7 @@ use gembridge_drivers::profile::AgentConfig;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::value::{AbsolutePath, Count, HostName, Listed, ModelName, Port, Secret, Size, Span, Switch};
+use super::value::{AbsolutePath, Count, HostName, Listed, ModelName, Port, Secret, Size, Span, Switch, Tally};
 
 /// Settings of gembridge. A key that is left out has the default shown here.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -18,7 +18,9 @@ pub struct Settings {
     pub server: ServerSettings,
     pub auth: AuthSettings,
     pub openai: OpenAiSettings,
+    pub acp: AcpSettings,
     pub limits: LimitSettings,
+    pub sessions: SessionSettings,
     pub turn: TurnSettings,
     pub permissions: PermissionSettings,
     pub log: LogSettings,
@@ -108,6 +110,14 @@ impl Default for OpenAiSettings {
     }
 }
 
+/// How the ACP face treats its clients.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct AcpSettings {
+    /// Let a client name MCP servers for its session, as far as they are reached over HTTP.
+    pub allow_mcp_servers: Switch,
+}
+
 /// Bounds of the gateway.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -151,6 +161,22 @@ impl Default for LimitSettings {
             idle_sessions: None,
             keep: Span(Duration::from_mins(30)),
         }
+    }
+}
+
+/// How long sessions stay on disk. The one used longest ago leaves first, and never one that is open.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct SessionSettings {
+    /// Days after its last use; 0 for ever.
+    pub keep_days: Tally,
+    /// Megabytes of all of them together; 0 for as many as there is room for.
+    pub keep_mb: Tally,
+}
+
+impl Default for SessionSettings {
+    fn default() -> Self {
+        Self { keep_days: Tally(30), keep_mb: Tally(10_240) }
     }
 }
 

@@ -1,5 +1,6 @@
 //! `config show`: every value with its origin, secrets as a placeholder.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use serde::Serialize;
@@ -25,6 +26,16 @@ pub fn values(config: &Config) -> Vec<Shown> {
     let agents = serde_json::to_value(&config.agents).unwrap_or_default();
     collect(config, &agents, &Key::dotted("agents"), &mut shown);
     shown
+}
+
+/// The keys whose values differ, as far as they may be shown.
+pub fn differences(one: &Config, other: &Config) -> Vec<String> {
+    let of = |config: &Config| -> BTreeMap<String, Value> {
+        values(config).into_iter().map(|shown| (shown.key, shown.value)).collect()
+    };
+    let (one, other) = (of(one), of(other));
+    let keys: BTreeSet<_> = one.keys().chain(other.keys()).collect();
+    keys.into_iter().filter(|key| one.get(*key) != other.get(*key)).cloned().collect()
 }
 
 fn collect(config: &Config, value: &Value, at: &Key, shown: &mut Vec<Shown>) {

@@ -39,8 +39,7 @@ impl Trust {
 
     /// Adds a folder under its real name, which is returned.
     pub fn add(&mut self, folder: &Path) -> Result<PathBuf, ConfigError> {
-        let real =
-            folder.canonicalize().map_err(|source| ConfigError::Unreadable { path: folder.to_owned(), source })?;
+        let real = folder.canonicalize().map_err(|error| ConfigError::Unreadable { path: folder.to_owned(), error })?;
         if !real.is_dir() {
             return Err(ConfigError::Invalid(format!(
                 "`{}` is not a folder; name the folder that agents may work in",

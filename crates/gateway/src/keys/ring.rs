@@ -8,7 +8,7 @@ use gembridge_api::keys::{Digest, KeyRing, KeyTable};
 use gembridge_core::model::Principal;
 use tokio::sync::watch;
 
-use super::KeyFile;
+use super::{KeyFile, OPERATOR};
 use crate::config::private_file::Stamp;
 use crate::config::value::Secret;
 use crate::config::{ConfigError, Folders};
@@ -25,6 +25,16 @@ struct Known {
     stamp: Stamp,
     token: Option<Secret>,
     admins: Vec<Principal>,
+    has_users: bool,
+}
+
+impl Known {
+    fn take(&mut self, identities: &[(Digest, Identity)]) {
+        let (admins, users): (Vec<_>, Vec<_>) =
+            identities.iter().map(|(_, identity)| identity).partition(|identity| identity.rank == Rank::Admin);
+        self.admins = admins.into_iter().map(|identity| identity.principal.clone()).collect();
+        self.has_users = !users.is_empty();
+    }
 }
 
 impl FileKeys {
@@ -34,7 +44,8 @@ impl FileKeys {
         let stamp = Stamp::of(&path);
         let file = KeyFile::read(path.clone())?;
         let identities = file.identities(token.as_ref());
-        let known = Known { stamp, token, admins: admins(&identities) };
+        let mut known = Known { stamp, token, admins: Vec::new(), has_users: false };
+        known.take(&identities);
         Ok(Self { path, table: KeyTable::new(identities), known: Mutex::new(known) })
     }
 
@@ -56,10 +67,15 @@ impl FileKeys {
         self.read(&mut known);
     }
 
-    /// Whether this owner of a key is one of the operator's.
-    pub fn is_admin(&self, principal: &Principal) -> bool {
+    /// Whether this owner of sessions is the operator: by an admin key, or on the command line.
+    pub fn is_operator(&self, principal: &Principal) -> bool {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.admins.contains(principal)
+        principal.as_str() == OPERATOR || known.admins.contains(principal)
+    }
+
+    /// Whether anybody but the operator has a key.
+    pub fn has_users(&self) -> bool {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).has_users
     }
 
     fn read(&self, known: &mut Known) {
@@ -67,17 +83,12 @@ impl FileKeys {
             Ok(file) => {
                 tracing::info!(keys = file.entries().len(), "the keys were read again");
                 let identities = file.identities(known.token.as_ref());
-                known.admins = admins(&identities);
+                known.take(&identities);
                 self.table.replace(identities);
             }
             Err(error) => tracing::error!(%error, "the keys stay as they were"),
         }
     }
-}
-
-fn admins(identities: &[(Digest, Identity)]) -> Vec<Principal> {
-    let admins = identities.iter().filter(|(_, identity)| identity.rank == Rank::Admin);
-    admins.map(|(_, identity)| identity.principal.clone()).collect()
 }
 
 impl KeyRing for FileKeys {

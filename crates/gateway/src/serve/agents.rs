@@ -3,17 +3,17 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use gembridge_core::BoxFuture;
-use gembridge_core::driver::{Driver, Opened, SessionSpec};
+use gembridge_core::driver::Driver;
 use gembridge_core::limit::Limits;
-use gembridge_core::model::{AgentFacts, AgentName, Failure, FailureKind, SessionFacts};
+use gembridge_core::model::AgentName;
 use gembridge_core::session::AgentSetup;
 use gembridge_core::turn::PermissionPolicy;
-use gembridge_drivers::acp::{AcpDriver, AcpSetup, Home, Spares};
+use gembridge_drivers::acp::{AcpSetup, Home, Spares};
 use gembridge_drivers::profile::Execution;
 use gembridge_process::Spawner;
 use tokio::sync::Notify;
 
+use super::doors::Doors;
 use super::places::Placed;
 use crate::agents::{self, Agent, Chosen};
 use crate::app::bridge;
@@ -42,7 +42,7 @@ const DESCRIPTORS_OF_A_PROCESS: usize = 5;
 pub struct Served {
     pub name: AgentName,
     pub agent: Agent,
-    pub driver: Arc<AcpDriver>,
+    pub driver: Arc<Doors>,
 }
 
 /// The agents, the default one first.
@@ -76,18 +76,13 @@ impl Agents {
                 Execution::Agent => agent.profile.chosen.workspace.clone(),
                 Execution::Chat => None,
             };
-            let policy = policy(&context.config.settings, workspace.as_deref());
+            let policy = policy(&context.config.settings, &agent, workspace.as_deref());
             let setup = AcpSetup {
                 home: Home::OfTheProcess,
                 ..bridge::acp_setup(&agent, workspace, None, context, spawner.clone())
             };
-            let is_personal = setup.login.as_ref().is_some_and(|login| login.personal);
-            let driver = Arc::new(AcpDriver::new(setup, spares));
-            let door: Arc<dyn Driver> = if is_personal {
-                Arc::new(OperatorsOnly { inner: Arc::clone(&driver), agent: name.clone(), keys: Arc::clone(keys) })
-            } else {
-                Arc::<AcpDriver>::clone(&driver)
-            };
+            let driver = Arc::new(Doors::new(name.clone(), keys, spares, move || setup.clone()));
+            let door: Arc<dyn Driver> = Arc::<Doors>::clone(&driver);
             let settings = &context.config.settings;
             let places = turns(settings, &agent) + waiting(settings, &agent) + LEARNERS;
             let places = places.min(affordable(&agent)).max(2);
@@ -102,8 +97,9 @@ impl Agents {
 
 /// How many turns run at once with an agent.
 pub fn turns(settings: &Settings, agent: &Agent) -> usize {
-    let wished = match settings.limits.turns {
-        Some(turns) => turns.0 as usize,
+    let chosen = agent.profile.chosen.turns.or(settings.limits.turns.map(|turns| turns.0));
+    let wished = match chosen {
+        Some(turns) => turns as usize,
         None if agents::is_built_in(&agent.profile) => TURNS_OF_THE_BUILT_IN,
         None => TURNS,
     };
@@ -129,46 +125,17 @@ fn limits(settings: &Settings, agent: &Agent) -> Limits {
     Limits { keep: settings.limits.keep.0, ..bridge::limits(settings, agent) }
 }
 
-/// Without a workspace an agent has nothing to ask for; with one, the settings decide.
-fn policy(settings: &Settings, workspace: Option<&std::path::Path>) -> PermissionPolicy {
-    let Some(workspace) = workspace else { return PermissionPolicy::reject() };
+/// Without a workspace an agent has nothing to ask for, except for the built-in one, which asks in order to show it and
+/// does nothing; with one, the settings decide.
+fn policy(settings: &Settings, agent: &Agent, workspace: Option<&std::path::Path>) -> PermissionPolicy {
+    let Some(workspace) = workspace else {
+        let is_harmless = agents::is_built_in(&agent.profile);
+        return if is_harmless { PermissionPolicy::ask_if_attended() } else { PermissionPolicy::reject() };
+    };
     let of_workspace = settings.permissions.workspaces.iter().find(|(path, _)| path.as_path() == workspace);
     match of_workspace.map_or(settings.permissions.policy, |(_, policy)| *policy) {
         Policy::Ask => PermissionPolicy::ask(),
         Policy::Deny => PermissionPolicy::reject(),
         Policy::Allow => PermissionPolicy::ask().with_auto(bridge::HARMLESS),
-    }
-}
-
-/// An agent whose login is one person's own: it serves that person's keys alone.
-struct OperatorsOnly {
-    inner: Arc<AcpDriver>,
-    agent: AgentName,
-    keys: Arc<FileKeys>,
-}
-
-impl Driver for OperatorsOnly {
-    fn open(&self, spec: SessionSpec) -> BoxFuture<'_, Result<Opened, Failure>> {
-        if self.keys.is_admin(&spec.principal) {
-            return self.inner.open(spec);
-        }
-        let problem = format!(
-            "agent `{}` is logged in as its operator, whose login serves admin keys only; use another agent, or ask the \
-             operator for an API key of the agent",
-            self.agent
-        );
-        Box::pin(std::future::ready(Err(Failure::new(FailureKind::NeedsLogin, problem))))
-    }
-
-    fn facts(&self) -> Option<AgentFacts> {
-        self.inner.facts()
-    }
-
-    fn offers(&self) -> Option<Arc<SessionFacts>> {
-        self.inner.offers()
-    }
-
-    fn shutdown(&self) -> BoxFuture<'_, ()> {
-        self.inner.shutdown()
     }
 }

@@ -21,6 +21,8 @@ pub enum Shown {
     New { key: Key, file: PathBuf },
     /// An earlier run made it.
     InFile(PathBuf),
+    /// The operator's own token, as this variable has it or would have it.
+    Token { variable: String, origin: String },
     /// Only whoever made the keys knows them.
     Elsewhere,
 }
@@ -46,6 +48,7 @@ impl Banner<'_> {
                 line("key", &format!("{} (shown this once; also in {})", key.expose(), file.display()));
             }
             Shown::InFile(file) => line("key", &format!("in {}", file.display())),
+            Shown::Token { variable, origin } => line("key", &format!("`${variable}`, from {origin}")),
             Shown::Elsewhere => line("key", "one of `gembridge keys list`; `gembridge keys create NAME` makes another"),
         }
         line("try", &self.curl(&url));
@@ -56,6 +59,7 @@ impl Banner<'_> {
     fn curl(&self, url: &str) -> String {
         let key = match &self.key {
             Shown::New { file, .. } | Shown::InFile(file) => format!("$(cat {})", quoted(file)),
+            Shown::Token { variable, .. } => format!("${variable}"),
             Shown::Elsewhere => "$GEMBRIDGE_KEY".to_owned(),
         };
         let model = &self.agent.profile.name;

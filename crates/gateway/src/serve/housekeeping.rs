@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gembridge_core::model::AgentName;
-use gembridge_core::session::{Description, SessionHandle, Sessions, TurnState};
+use gembridge_core::session::{Description, SessionHandle, Sessions, Standing, TurnState};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
@@ -51,7 +51,9 @@ impl Housekeeping {
     }
 
     async fn clear(&self) {
-        let live = self.sessions.live();
+        // Those that work are left alone: a thousand of them, asked five times a second, would do little else.
+        let mut live = self.sessions.live();
+        live.retain(|session| self.sessions.view(session.id()).is_none_or(|view| seems_idle(view.standing)));
         // Most of the time there is nothing to do, and nobody is asked.
         if live.len() <= self.most.values().copied().min().unwrap_or(usize::MAX) {
             return;
@@ -72,6 +74,14 @@ impl Housekeeping {
                 close(sessions.into_iter().map(|(session, _)| session)).await;
             }
         }
+    }
+}
+
+/// As it looked the last time that it changed. What it says of itself is asked before it goes.
+fn seems_idle(standing: Standing) -> bool {
+    match standing {
+        Standing::Live { turn, queued, .. } => turn == TurnState::Idle && queued == 0,
+        Standing::Stored => false,
     }
 }
 

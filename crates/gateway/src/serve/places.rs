@@ -70,6 +70,10 @@ struct PlacedSession {
 }
 
 impl AgentSession for PlacedSession {
+    fn process(&self) -> Option<u32> {
+        self.inner.process()
+    }
+
     fn prompt(&mut self, prompt: &Prompt) -> Result<(), Failure> {
         self.inner.prompt(prompt)
     }

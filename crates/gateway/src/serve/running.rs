@@ -1,33 +1,42 @@
 //! A gateway that serves: it looks after what changes, and ends in order.
 
-use std::collections::BTreeMap;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use axum::Router;
+use gembridge_api::acp::Acp;
 use gembridge_api::admin::health::Readiness;
 use gembridge_api::admin::metrics::{self, names};
 use gembridge_api::guard::Guard;
+use gembridge_api::guard::rate::Rate;
 use gembridge_api::openai::OpenAi;
 use gembridge_api::server::{Drained, Server, Stop};
 use gembridge_core::session::Sessions;
 use gembridge_process::Spawner;
+use gembridge_tools::ToolBridge;
 use metrics_exporter_prometheus::PrometheusHandle;
 
 use super::agents::Served;
 use super::housekeeping::Housekeeping;
 use super::notify::Notifier;
 use super::reach::Reachable;
+use super::retention::Retiring;
 use super::signals::{Signals, Told};
+use super::tap::LineTap;
 use crate::command::Context;
-use crate::config::Config;
+use crate::config::settings::LimitSettings;
+use crate::config::{Config, show};
 use crate::exit::{CommandResult, ExitCode};
 use crate::keys::FileKeys;
 
 /// How long clients have to hear that their turn was cut.
 pub const LAST_WORDS: Duration = Duration::from_secs(5);
+
+/// Settings that a hang-up takes over.
+const TAKEN_OVER: [&str; 6] =
+    ["server.hosts", "server.any_extension", "auth.bearer_token", "limits.requests", "limits.window", "limits.refused"];
 
 /// How often files and agents are looked at. A revoked key's streams end within a few of these.
 const LOOK: Duration = Duration::from_secs(1);
@@ -35,23 +44,43 @@ const LOOK: Duration = Duration::from_secs(1);
 pub struct Gateway {
     pub server: Server,
     pub app: Router,
+    /// One more port, with routes of its own.
+    pub acp_port: Option<(Server, Router)>,
+    pub acp: Arc<Acp>,
+    pub tap: Option<Arc<LineTap>>,
     pub care: Care,
     pub housekeeping: Housekeeping,
+    pub retiring: Retiring,
     pub sessions: Arc<Sessions>,
+    pub tools: ToolBridge,
     pub spawner: Spawner,
     pub metrics: PrometheusHandle,
 }
 
 impl Gateway {
     pub async fn run(self, context: &Context) -> CommandResult {
-        let Self { server, app, mut care, housekeeping, sessions, spawner, metrics } = self;
+        let Self {
+            server,
+            app,
+            acp_port,
+            acp,
+            tap,
+            mut care,
+            housekeeping,
+            retiring,
+            sessions,
+            tools,
+            spawner,
+            metrics,
+        } = self;
         let mut signals = Signals::new().context("cannot listen to signals")?;
         let notifier = Notifier::new(&context.config.environment);
         let stop = Stop::default();
-        let mut serving = pin!(server.serve(app, stop.clone()));
+        let mut serving = pin!(serve_all(server, app, acp_port, stop.clone()));
         let mut beating = pin!(notifier.beat());
         let mut upkeep = pin!(metrics::upkeep(metrics));
         let mut cleaning = pin!(housekeeping.keep());
+        let mut retiring = pin!(retiring.keep());
         let mut look = tokio::time::interval(LOOK);
         notifier.ready();
         loop {
@@ -61,6 +90,7 @@ impl Gateway {
                 () = &mut beating => {}
                 () = &mut upkeep => {}
                 () = &mut cleaning => {}
+                () = &mut retiring => {}
                 _ = look.tick() => care.look(),
                 told = signals.next() => match told {
                     Told::Reload => care.reload(context),
@@ -72,9 +102,14 @@ impl Gateway {
         care.readiness.drain();
         notifier.stopping();
         stop.drain.cancel();
+        acp.drain();
         let drain = tokio::time::sleep(context.config.settings.server.drain.0);
         let ended = tokio::select! {
-            drained = &mut serving => Some(drained),
+            drained = async {
+                let drained = (&mut serving).await;
+                acp.settle().await;
+                drained
+            } => Some(drained),
             () = drain => None,
             () = &mut beating => None,
             () = signals.stop() => return Ok(ExitCode::Cancelled),
@@ -82,12 +117,17 @@ impl Gateway {
         let orderly = async {
             // Turns that are left end here, and their clients are told so.
             sessions.shutdown().await;
+            tools.shutdown().await;
             let drained = match ended {
                 Some(drained) => drained,
                 None => serving.await,
             };
             if let Drained::Cut { connections } = drained {
                 tracing::warn!(connections, "connections were cut, since their turns took longer than the drain");
+            }
+            acp.settle().await;
+            if let Some(tap) = &tap {
+                tap.close();
             }
             care.openai.settle().await;
             spawner.shut_down().await;
@@ -99,6 +139,16 @@ impl Gateway {
     }
 }
 
+/// Both ports, until both have drained.
+async fn serve_all(server: Server, app: Router, further: Option<(Server, Router)>, stop: Stop) -> Drained {
+    let Some((second, second_app)) = further else { return server.serve(app, stop).await };
+    let (one, other) = tokio::join!(server.serve(app, stop.clone()), second.serve(second_app, stop));
+    match (one, other) {
+        (Drained::Whole, Drained::Whole) => Drained::Whole,
+        (one, other) => Drained::Cut { connections: one.cut() + other.cut() },
+    }
+}
+
 /// What is looked after while the gateway runs.
 pub struct Care {
     guard: Arc<Guard>,
@@ -107,9 +157,6 @@ pub struct Care {
     readiness: Readiness,
     openai: Arc<OpenAi>,
     served: Vec<Served>,
-    /// Processes that served somebody when they were last looked at, by agent: all of them, those on their way out
-    /// aside.
-    seen: BTreeMap<String, Vec<u32>>,
 }
 
 impl Care {
@@ -121,7 +168,7 @@ impl Care {
         openai: Arc<OpenAi>,
         served: Vec<Served>,
     ) -> Self {
-        Self { guard, keys, reachable, readiness, openai, served, seen: BTreeMap::new() }
+        Self { guard, keys, reachable, readiness, openai, served }
     }
 
     fn look(&mut self) {
@@ -131,12 +178,13 @@ impl Care {
             let waiting = f64::from(u32::try_from(line.waiting).unwrap_or(u32::MAX));
             ::metrics::gauge!(names::QUEUE_DEPTH, "agent" => agent.as_str().to_owned()).set(waiting);
         }
-        let mut can_run = false;
         for served in &self.served {
-            can_run |= served.driver.pool().retry_after.is_none();
-            count_restarts(served, &mut self.seen);
+            let restarts = ::metrics::counter!(names::AGENT_RESTARTS, "agent" => served.name.as_str().to_owned());
+            restarts.absolute(served.driver.pools().map(|pool| pool.failures).sum());
         }
-        self.readiness.set_runnable(can_run);
+        // Whoever names no agent gets the first, which is kept warm for the operator.
+        let default = self.served.first().and_then(|served| served.driver.pools().next());
+        self.readiness.set_runnable(default.is_some_and(|pool| pool.retry_after.is_none()));
     }
 
     /// Reads the settings again. What is broken changes nothing.
@@ -153,19 +201,18 @@ impl Care {
         }
         self.keys.reload(config.settings.auth.bearer_token.clone());
         self.reachable.reload(&config.settings.server, &self.guard);
-        tracing::info!("keys, hosts and origins were read again; everything else takes effect at the next start");
+        let [requests, failures] = rates(&config.settings.limits);
+        self.guard.set_rates(requests, failures);
+        tracing::info!("keys, hosts, origins and rate limits were read again");
+        let waiting = show::differences(&context.config, &config);
+        let waiting: Vec<_> = waiting.into_iter().filter(|key| !TAKEN_OVER.contains(&key.as_str())).collect();
+        if !waiting.is_empty() {
+            tracing::warn!("changed, and in effect only after a restart: `{}`", waiting.join("`, `"));
+        }
     }
 }
 
-/// A process that is gone without having been sent away has ended by itself.
-fn count_restarts(served: &Served, seen: &mut BTreeMap<String, Vec<u32>>) {
-    let name = served.name.as_str();
-    let processes = served.driver.processes();
-    let living: Vec<u32> = processes.iter().filter_map(|process| process.pid).collect();
-    let before = seen.get(name).map(Vec::as_slice).unwrap_or_default();
-    let lost = before.iter().filter(|pid| !living.contains(pid)).count();
-    let restarts = ::metrics::counter!(names::AGENT_RESTARTS, "agent" => name.to_owned());
-    restarts.increment(lost as u64);
-    let staying = processes.iter().filter(|process| !process.condemned).filter_map(|process| process.pid).collect();
-    seen.insert(name.to_owned(), staying);
+/// How often a client address may ask: at all, and without a good key.
+pub fn rates(limits: &LimitSettings) -> [Rate; 2] {
+    [limits.requests.0, limits.refused.0].map(|requests| Rate { requests, window: limits.window.0 })
 }

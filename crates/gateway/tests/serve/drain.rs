@@ -40,20 +40,29 @@ fn r13_twenty_streams_end_whole_while_new_work_is_refused() {
 
 #[test]
 fn r13_readiness_is_gone_at_once_for_whoever_is_still_connected() {
-    let mut gateway = Home::new().serve();
-    let mut running = gateway.stream("slow 20 100");
-    let mut probe = gateway.connect();
-    // Kept busy, so that the connection stays: an idle one is closed.
-    assert_eq!(ready(&mut probe).unwrap(), 200);
+    let home = Home::new();
+    let gate = home.path("gate");
+    let prompt = format!("say begun ;; until {} ;; say done", gate.display());
+    let mut gateway = home.with_fake(&[], "").serve_fake();
+    let mut streams: Vec<_> = (0..20).map(|_| gateway.stream(&prompt)).collect();
+    for stream in &mut streams {
+        stream.until("begun");
+    }
+    let (mut asked, mut silent) = (gateway.connect(), gateway.connect());
+    assert_eq!(ready(&mut asked).unwrap(), 200);
     gateway.signal(Signal::TERM);
-    gateway.wait_for("a refusal", |gateway| match ready(&mut probe) {
-        Ok(503) => Some(()),
-        Ok(_) => None,
-        // Closed before it could ask: nobody new gets in either.
-        Err(_) => TcpStream::connect(gateway.address).is_err().then_some(()),
-    });
-    assert_eq!(running.rest().1, End::Done);
+    gateway.wait_for("a closed listener", |gateway| TcpStream::connect(gateway.address).is_err().then_some(()));
+    // Idle ones stay as long as there is somebody to wait for, and are told each time.
+    for probe in [&mut asked, &mut silent] {
+        assert_eq!(ready(probe).unwrap(), 503);
+        assert_eq!(ready(probe).unwrap(), 503);
+    }
+    std::fs::write(&gate, "").unwrap();
+    for stream in &mut streams {
+        assert_eq!(stream.rest(), ("done".to_owned(), End::Done));
+    }
     assert!(gateway.ended().success());
+    assert!(ready(&mut asked).is_err(), "they go when everybody is done");
 }
 
 #[test]

@@ -50,3 +50,20 @@ fn with_nothing_installed_the_demo_agent_answers_and_every_place_says_so() {
     assert!(gateway.stderr().contains("no agent is installed"), "{}", gateway.stderr());
     assert!(gateway.complete("hello").text().contains("demo agent"));
 }
+
+#[test]
+fn a_revoked_first_key_leaves_nothing_behind() {
+    let gateway = Home::new().serve();
+    assert!(gateway.home.state("key").exists());
+    gateway.home.run(&["keys", "revoke", "admin"]);
+    assert!(!gateway.home.state("key").exists());
+    assert_eq!(gateway.get("/v1/models").status, 401);
+}
+
+#[test]
+fn a_settings_file_that_is_not_there_is_told_once() {
+    let home = Home::new();
+    let (code, said) = home.refused(&["--config", "/nonexistent/gembridge.toml"]);
+    assert_ne!(code, 0);
+    assert_eq!(said.to_lowercase().matches("no such file").count(), 1, "{said}");
+}

@@ -142,6 +142,11 @@ pub struct Gateway {
 }
 
 impl Gateway {
+    /// What it leaves behind once it has ended.
+    pub fn into_home(mut self) -> Home {
+        std::mem::replace(&mut self.home, Home { root: tempfile::tempdir().unwrap() })
+    }
+
     pub fn pid(&self) -> u32 {
         self.child.id()
     }

@@ -45,6 +45,25 @@ fn the_line_of_the_banner_works_as_it_is_printed() {
 }
 
 #[test]
+fn the_line_of_the_banner_works_for_whoever_brought_a_token() {
+    for variable in ["BEARER_TOKEN", "GEMBRIDGE_AUTH_BEARER_TOKEN"] {
+        let token = "token-of-the-operator";
+        let gateway = Home::new().serve_with(&["--agent", "demo"], &[(variable, token)]);
+        let banner = gateway.stdout();
+        let line = banner.lines().find_map(|line| line.strip_prefix("try     ")).expect("a line to try");
+        assert!(line.contains(&format!("${variable}")) && !banner.contains(token), "{banner}");
+        let ran = Command::new("/bin/sh")
+            .args(["-c", &line.replacen("curl ", "curl --silent --fail-with-body ", 1)])
+            .env_clear()
+            .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+            .env(variable, token)
+            .output()
+            .unwrap();
+        assert!(String::from_utf8_lossy(&ran.stdout).contains("chat.completion"), "{ran:?}");
+    }
+}
+
+#[test]
 fn every_curl_line_of_the_documents_works_as_it_is_printed() {
     let gateway = Home::new().serve();
     let mut lines = 0;

@@ -36,3 +36,22 @@ fn r25_a_key_file_that_breaks_locks_nobody_out() {
     gateway.wait_for("the complaint", |gateway| gateway.stderr().contains("the keys stay as they were").then_some(()));
     assert_eq!(gateway.get("/v1/models").status, 200);
 }
+
+#[test]
+fn r25_a_hang_up_takes_over_rates_and_names_what_waits_for_a_restart() {
+    let mut gateway = Home::new().serve();
+    let limit = |gateway: &Gateway| gateway.get("/v1/models").header("x-ratelimit-limit").map(str::to_owned);
+    assert_ne!(limit(&gateway).as_deref(), Some("4321"));
+    let text =
+        "limits.requests = 4321\nlimits.turns = 3\n[server]\nhosts = ['one.example']\n[agents.mine]\ncommand = 'x'\n";
+    fs::write(gateway.home.config("gembridge.toml"), text).unwrap();
+    gateway.signal(Signal::HUP);
+    gateway.wait_for("the new rate", |gateway| (limit(gateway).as_deref() == Some("4321")).then_some(()));
+    let said = gateway.wait_for("what waits", |gateway| {
+        let said = gateway.stderr();
+        said.contains("only after a restart").then_some(said)
+    });
+    let waiting = said.lines().find(|line| line.contains("only after a restart")).unwrap();
+    assert!(waiting.contains("`limits.turns`") && waiting.contains("`agents.mine.command`"), "{waiting}");
+    assert!(!waiting.contains("limits.requests") && !waiting.contains("server.hosts"), "{waiting}");
+}

@@ -99,6 +99,9 @@ impl Actor {
             }
             match &mut self.stage {
                 Stage::Running(turn) if !turn.is_ended() => {
+                    if matches!(&signal, Signal::Update(Update { event: Event::Asked(_), .. })) {
+                        turn.attend(self.presence.attendance());
+                    }
                     turn.on_agent(signal, now, &mut actions);
                 }
                 Stage::Settling { .. } => self.settle(signal, &mut actions),

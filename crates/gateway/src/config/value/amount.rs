@@ -22,6 +22,10 @@ pub struct Size(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Count(pub u32);
 
+/// A whole number of something, of which 0 is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tally(pub u32);
+
 /// A TCP port; 0 lets the system choose one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Port(pub u16);
@@ -81,6 +85,18 @@ impl Amount for Count {
 
     fn from_number(number: u64) -> Option<Self> {
         u32::try_from(number).ok().filter(|count| *count > 0).map(Self)
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        Self::from_number(text.trim().parse().ok()?)
+    }
+}
+
+impl Amount for Tally {
+    const EXPECTED: &'static str = "a whole number from 0";
+
+    fn from_number(number: u64) -> Option<Self> {
+        u32::try_from(number).ok().map(Self)
     }
 
     fn from_text(text: &str) -> Option<Self> {
@@ -153,6 +169,12 @@ impl Serialize for Count {
     }
 }
 
+impl Serialize for Tally {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u32(self.0)
+    }
+}
+
 impl Serialize for Port {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_u16(self.0)
@@ -215,6 +237,7 @@ macro_rules! amount {
 amount!(Span, { "type": ["integer", "string"], "minimum": 1, "pattern": "^[0-9]+ *(ms|s|m|h)?$", "examples": [120, "2m"] });
 amount!(Size, { "type": ["integer", "string"], "minimum": 1, "pattern": "^[0-9]+ *([kKmMgG]?[bB]?)$", "examples": [65536, "10MB"] });
 amount!(Count, { "type": "integer", "minimum": 1, "maximum": 4_294_967_295_u32 });
+amount!(Tally, { "type": "integer", "minimum": 0, "maximum": 4_294_967_295_u32 });
 amount!(Port, { "type": "integer", "minimum": 0, "maximum": 65535 });
 
 #[cfg(test)]

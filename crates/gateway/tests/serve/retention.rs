@@ -1,0 +1,64 @@
+//! Sessions on disk: how long they stay.
+
+use gembridge_core::model::Timestamp;
+use gembridge_core::store::Store as _;
+use gembridge_store::DiskStore;
+use rustix::process::Signal;
+
+use crate::gateway::{Gateway, Home};
+
+const DAY: u64 = 24 * 60 * 60 * 1_000;
+
+fn stop(mut gateway: Gateway) -> Home {
+    gateway.signal(Signal::TERM);
+    assert!(gateway.ended().success());
+    gateway.into_home()
+}
+
+/// Lets the sessions be as old as this, and says how many there are.
+fn age(home: &Home, days: u64) -> usize {
+    let event_loop = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let store = DiskStore::open(home.state("sessions")).unwrap();
+    event_loop.block_on(async {
+        let records = store.list(None, 1_000).await.unwrap();
+        for record in &records {
+            let updated = Timestamp(Timestamp::now().0 - days * DAY);
+            store.update(gembridge_core::store::SessionRecord { updated, ..record.clone() }).await.unwrap();
+        }
+        records.len()
+    })
+}
+
+fn folders(home: &Home) -> usize {
+    std::fs::read_dir(home.state("sessions/sessions")).map_or(0, Iterator::count)
+}
+
+#[test]
+fn sessions_that_nobody_used_for_a_month_are_deleted_and_newer_ones_stay() {
+    let gateway = Home::new().serve();
+    for _ in 0..3 {
+        assert_eq!(gateway.complete("hello").status, 200);
+    }
+    let home = stop(gateway);
+    let kept = age(&home, 29);
+    assert!(kept >= 3, "{kept}");
+    assert_eq!(folders(&home), kept);
+    let gateway = home.serve();
+    assert_eq!(gateway.complete("hello").status, 200);
+    let home = stop(gateway);
+    assert!(age(&home, 31) > kept);
+
+    let mut gateway = home.serve();
+    gateway.wait_for("the deletion", |gateway| gateway.stderr().contains("old sessions were deleted").then_some(()));
+    assert_eq!(gateway.complete("hello").status, 200);
+    let home = stop(gateway);
+    let left = age(&home, 400);
+    assert!((1..kept).contains(&left), "only what came since: {left}");
+    assert_eq!(folders(&home), left);
+
+    home.configure("[sessions]\nkeep_days = 0\n");
+    let gateway = home.serve();
+    assert_eq!(gateway.complete("hello").status, 200);
+    let home = stop(gateway);
+    assert!(age(&home, 0) > left, "0 keeps all");
+}
