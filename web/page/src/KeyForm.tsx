@@ -1,6 +1,7 @@
 // Asks for the key, when the address did not bring one.
 
 import { useState } from "preact/hooks";
+import mark from "./favicon.svg";
 import { refusal, useKey } from "./gateway.js";
 
 export function KeyForm() {
@@ -13,7 +14,7 @@ export function KeyForm() {
           if (given.trim() !== "") useKey(given.trim());
         }}
       >
-        <img src="./favicon.svg" alt="" width={44} height={44} />
+        <img src={mark} alt="" width={44} height={44} />
         <h1>gembridge</h1>
         <p>
           Enter the gateway's key. <code>gembridge serve</code> prints it when it starts, with an address that brings it along.
