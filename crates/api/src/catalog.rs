@@ -79,10 +79,10 @@ impl Catalog {
         self.driver(agent)?.facts().map(|facts| facts.prompt)
     }
 
-    /// Stands for the setup that answers: it changes when the agent's program does.
+    /// Stands for the setup that answers: the agent and this version. Known before the agent has said anything, so that
+    /// it is the same from the first answer on.
     pub fn fingerprint(&self, agent: &AgentName) -> String {
-        let version = self.driver(agent).and_then(Driver::facts).and_then(|facts| facts.version);
-        let text = format!("{agent} {}", version.as_deref().unwrap_or_default());
+        let text = format!("{agent} {}", env!("CARGO_PKG_VERSION"));
         // FNV-1a: a short name for a setup, nothing more.
         let digest = text
             .bytes()
