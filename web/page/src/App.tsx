@@ -7,6 +7,7 @@ import { FormCard } from "./chat/FormCard.js";
 import { PermissionCard } from "./chat/PermissionCard.js";
 import { Transcript } from "./chat/Transcript.js";
 import { ConnectionState } from "./ConnectionState.js";
+import mark from "./favicon.svg";
 import { agent, current, demo, go, key, opened, place, sessions, signOut, summary, tick, trouble } from "./gateway.js";
 import { Icon } from "./icons.js";
 import { KeyForm } from "./KeyForm.js";
@@ -66,7 +67,7 @@ function Sidebar({ close }: { close: () => void }) {
   return (
     <nav class="sidebar" aria-label="Sessions">
       <header>
-        <img src="./favicon.svg" alt="" width={26} height={26} />
+        <img src={mark} alt="" width={26} height={26} />
         <span class="brand">gembridge</span>
         <button type="button" class="round small narrow" aria-label="Close the list" onClick={close}>
           <Icon name="close" />
