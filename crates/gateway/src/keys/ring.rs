@@ -80,6 +80,10 @@ impl FileKeys {
 
     fn read(&self, known: &mut Known) {
         match KeyFile::read(self.path.clone()) {
+            // We never leave it so: somebody else is about to write it. What they wrote is seen as another change.
+            Ok(_) if std::fs::metadata(&self.path).is_ok_and(|file| file.len() == 0) => {
+                tracing::warn!("the file of the keys is empty; the keys stay as they were");
+            }
             Ok(file) => {
                 tracing::info!(keys = file.entries().len(), "the keys were read again");
                 let identities = file.identities(known.token.as_ref());
@@ -135,8 +139,10 @@ mod tests {
         let folders = folders(root.path());
         let ann = KeyFile::load(&folders).unwrap().create("ann", StoredRank::User, KeyLimits::default()).unwrap();
         let ring = FileKeys::open(&folders, None).unwrap();
-        fs::write(KeyFile::path(&folders), "[[keys").unwrap();
-        assert!(ring.find(&ann.digest()).is_some());
+        for broken in ["[[keys", ""] {
+            fs::write(KeyFile::path(&folders), broken).unwrap();
+            assert!(ring.find(&ann.digest()).is_some(), "{broken}");
+        }
         fs::remove_file(KeyFile::path(&folders)).unwrap();
         assert!(ring.find(&ann.digest()).is_none());
     }

@@ -67,7 +67,7 @@ fn s33_the_audit_says_who_asked_for_what_and_what_agents_were_allowed() {
     );
     project.configure(&settings);
     let mut gateway = project.serve();
-    let ann = gateway.home.key("ann");
+    let ann = gateway.home.run(&["keys", "create", "ann", "--admin"]).trim().to_owned();
     let answer = gateway.complete_as(&ann, &crate::gateway::said("permission rm canary-command"), &[]);
     assert_eq!(answer.status, 200, "{}", answer.body);
     let session = answer.header("x-session-id").unwrap().to_owned();
@@ -83,6 +83,9 @@ fn s33_the_audit_says_who_asked_for_what_and_what_agents_were_allowed() {
         lines.iter().find(|line| line["fields"]["session"] == session.as_str() && line["message"] == "request");
     let request = request.expect("the request is there with its session");
     assert_eq!(request["fields"]["principal"], "ann");
+    let agent = lines.iter().find(|line| line["message"] == "agent" && line["fields"]["session"] == session.as_str());
+    let pid = agent.and_then(|line| line["fields"]["agent_pid"].as_str()).expect("the process that served it");
+    assert!(fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap().contains("demo-agent"));
     assert_eq!(request["fields"]["route"], "/v1/chat/completions");
     assert!(request["time"].is_string());
     let permission = &of("permission")["fields"];

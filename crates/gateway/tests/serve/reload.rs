@@ -34,7 +34,7 @@ fn r25_a_key_file_that_breaks_locks_nobody_out() {
     fs::write(gateway.home.config("keys.toml"), "[[keys").unwrap();
     gateway.signal(Signal::HUP);
     gateway.wait_for("the complaint", |gateway| gateway.stderr().contains("the keys stay as they were").then_some(()));
-    assert_eq!(gateway.get("/v1/models").status, 200);
+    assert_eq!(gateway.get("/v1/models").status, 200, "{}", gateway.stderr());
 }
 
 #[test]
