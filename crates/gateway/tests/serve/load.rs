@@ -3,8 +3,10 @@
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
+
 use crate::gateway::{Home, post, read_lines, said};
-use crate::http::{End, Events};
+use crate::http::{Connection, End, Events};
 
 const CLIENTS: usize = 200;
 
@@ -49,6 +51,35 @@ fn r11_with_64_descriptors_a_hundred_streams_are_served_or_told_and_the_gateway_
     for _ in 0..10 {
         gateway.wait_for("room again", |gateway| (gateway.complete("say again").status == 200).then_some(()));
     }
+}
+
+#[test]
+fn r11_a_session_that_finds_no_descriptor_is_told_to_come_back() {
+    let mut gateway = Home::new().with_fake(&[], "").serve_fake();
+    let pid = Pid::from_raw(gateway.pid().cast_signed()).unwrap();
+    let mut connection = gateway.connect();
+    let mut ask = |connection: &mut Connection| {
+        let body = serde_json::json!({ "model": "fake", "messages": said("say here") });
+        post(connection, &gateway.key, &body, &[]);
+        connection.answer().unwrap()
+    };
+    assert_eq!(ask(&mut connection).status, 200);
+    let before = getrlimit(Resource::Nofile);
+    let none = Rlimit { current: Some(3), maximum: before.maximum };
+    let allowed = prlimit(Some(pid), Resource::Nofile, none).unwrap();
+    // What is made ahead is used up first.
+    let mut told = 0;
+    for _ in 0..10 {
+        let answer = ask(&mut connection);
+        if answer.status != 200 {
+            assert_eq!(answer.status, 503, "{}", answer.body);
+            assert!(answer.header("retry-after").is_some(), "{}", answer.body);
+            told += 1;
+        }
+    }
+    assert!(told > 0);
+    prlimit(Some(pid), Resource::Nofile, allowed).unwrap();
+    gateway.wait_for("descriptors again", |gateway| (gateway.complete("say again").status == 200).then_some(()));
 }
 
 #[test]

@@ -96,3 +96,16 @@ pub(super) fn failure(error: &io::Error) -> StoreError {
         _ => StoreError::Io(error.to_string()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn r11_a_lack_of_descriptors_passes_and_a_full_disk_does_not() {
+        assert_eq!(failure(&Errno::MFILE.into()), StoreError::NoDescriptor);
+        assert_eq!(failure(&Errno::NFILE.into()), StoreError::NoDescriptor);
+        assert_eq!(failure(&Errno::NOSPC.into()), StoreError::Full);
+        assert!(matches!(failure(&Errno::IO.into()), StoreError::Io(_)));
+    }
+}
