@@ -27,6 +27,7 @@ export interface Window {
 export interface NewSession {
   agent?: string;
   model?: string;
+  /** A folder that the operator trusts; without it the agent works in its own. */
   cwd?: string;
   mcpServers?: Json[];
 }
@@ -114,13 +115,13 @@ export class AgentChatClient {
     return this.#sessions;
   }
 
-  async newSession({ agent, model, cwd = "/", mcpServers = [] }: NewSession = {}): Promise<Session> {
+  async newSession({ agent, model, cwd, mcpServers = [] }: NewSession = {}): Promise<Session> {
     const wishes = { ...(agent !== undefined && { agent }), ...(model !== undefined && { model }) };
     const rpc = await this.#link.ready();
     this.#making += 1;
     try {
       const setup = await rpc.request<SessionSetup & { sessionId: string }>("session/new", {
-        cwd,
+        ...(cwd !== undefined && { cwd }),
         mcpServers,
         ...(Object.keys(wishes).length > 0 && { _meta: { gembridge: wishes } }),
       });
