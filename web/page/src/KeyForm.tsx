@@ -2,6 +2,7 @@
 
 import { useState } from "preact/hooks";
 import mark from "./favicon.svg";
+import { focused } from "./focus.js";
 import { refusal, useKey } from "./gateway.js";
 
 export function KeyForm() {
@@ -26,7 +27,7 @@ export function KeyForm() {
         )}
         <label>
           <span>Key</span>
-          <input type="password" autoComplete="off" autoFocus spellcheck={false} value={given} onInput={(event) => setGiven(event.currentTarget.value)} />
+          <input type="password" autoComplete="off" ref={focused} spellcheck={false} value={given} onInput={(event) => setGiven(event.currentTarget.value)} />
         </label>
         <button type="submit" class="primary">
           Connect

@@ -20,8 +20,7 @@ export function Welcome() {
       {isDemo ? (
         <>
           <p>
-            No coding agent was found, so the built-in demo agent answers. It has no model behind it: it plays what you name. Install an agent and start the gateway again to
-            talk to a real one.
+            The built-in demo agent answers here. It has no model behind it: it plays what you name. When a coding agent is installed, the gateway takes that one.
           </p>
           <ul>
             {DEMO.map(({ say, about }) => (

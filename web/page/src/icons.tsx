@@ -10,7 +10,7 @@ const PATHS = {
   stop: "M7 7h10v10H7z",
   down: "M12 5v14M6 13l6 6 6-6",
   chevron: "M9 6l6 6-6 6",
-  more: "M5 12h.01M12 12h.01M19 12h.01",
+  more: "M5 11.500v1M12 11.500v1M19 11.500v1M4.500 12h1M11.500 12h1M18.500 12h1",
   check: "M5 12.5l4.5 4.5L19 7.5",
   cross: "M7 7l10 10M17 7L7 17",
   image: "M4 5h16v14H4zM4 16l5-5 4 4 3-3 4 4M15.5 9h.01",

@@ -2,6 +2,7 @@
 
 import type { PermissionAsk, PermissionOption } from "@gembridge/client";
 import { useEffect, useRef, useState } from "preact/hooks";
+import { focused } from "../focus.js";
 import { agent, chat, current, report } from "../gateway.js";
 import { Icon, lookOf } from "../icons.js";
 import { unmasked } from "../words.js";
@@ -13,15 +14,16 @@ import { commandIn, headline, written } from "./ToolCard.js";
 /** Rejecting comes first, and allowing for good comes last. */
 const ORDER: PermissionOption["kind"][] = ["reject_once", "allow_once", "reject_always", "allow_always"];
 
-const DEEDS: Record<string, string> = {
-  read: "read files",
-  edit: "change files",
-  delete: "delete files",
-  move: "move files",
-  search: "search",
-  execute: "run commands",
-  fetch: "fetch from the network",
+const DEEDS: Record<string, { once: string; always: string }> = {
+  read: { once: "read a file", always: "read files" },
+  edit: { once: "change a file", always: "change files" },
+  delete: { once: "delete a file", always: "delete files" },
+  move: { once: "move a file", always: "move files" },
+  search: { once: "search", always: "search" },
+  execute: { once: "run a command", always: "run commands" },
+  fetch: { once: "fetch from the network", always: "fetch from the network" },
 };
+const ANY_DEED = { once: "use a tool", always: "use tools" };
 
 export function PermissionCard({ ask }: { ask: PermissionAsk }) {
   const card = useRef<HTMLElement>(null);
@@ -32,6 +34,7 @@ export function PermissionCard({ ask }: { ask: PermissionAsk }) {
     if (!busy || busy === document.body || busy.closest(".transcript") || (busy as HTMLTextAreaElement).value === "") card.current?.focus();
   }, [ask.id]);
   const { tool } = ask;
+  const deed = DEEDS[tool.kind] ?? ANY_DEED;
   const command = tool.diffs.length === 0 ? commandIn(tool) : undefined;
   const options = [...ask.options].sort((a, b) => ORDER.indexOf(a.kind) - ORDER.indexOf(b.kind));
   const reject = options.find(({ kind }) => kind === "reject_once") ?? options.find(({ kind }) => kind === "reject_always");
@@ -41,7 +44,7 @@ export function PermissionCard({ ask }: { ask: PermissionAsk }) {
       <header>
         <Icon name={lookOf(tool.kind).icon} />
         <h2 id={`what-${ask.id}`}>
-          {agent.value?.title ?? "The agent"} wants to {DEEDS[tool.kind] ?? "use a tool"}
+          {agent.value?.title ?? "The agent"} wants to {deed.once}
           {tool.description !== undefined && <span class="about">: {unmasked(tool.description)}</span>}
         </h2>
         {ask.expiresAt !== undefined && <Countdown until={ask.expiresAt} from={ask.at} />}
@@ -80,13 +83,13 @@ export function PermissionCard({ ask }: { ask: PermissionAsk }) {
             if (why.trim() !== "") chat().prompt(ask.sessionId, why.trim()).catch(report);
           }}
         >
-          <input autoFocus aria-label="What to do instead" placeholder="What should it do instead?" value={why} onInput={(event) => setWhy(event.currentTarget.value)} />
+          <input ref={focused} aria-label="What to do instead" placeholder="What should it do instead?" value={why} onInput={(event) => setWhy(event.currentTarget.value)} />
           <button type="submit" class="reject">
             Reject and send
           </button>
         </form>
       )}
-      <Scope options={options} deed={DEEDS[tool.kind] ?? "use this tool"} />
+      <Scope options={options} deed={deed.always} />
     </section>
   );
 }

@@ -22,7 +22,8 @@ export interface Changes {
 const COMPARING_MS = 250;
 
 export function changesOf({ path, oldText, newText }: Diff): Changes {
-  const patch = structuredPatch(path, path, oldText ?? "", newText, "", "", { context: 3, timeout: COMPARING_MS });
+  // A line break that only the end lacks is no change that a reader looks for.
+  const patch = structuredPatch(path, path, ended(oldText ?? ""), ended(newText), "", "", { context: 3, timeout: COMPARING_MS });
   if (!patch) return replaced(oldText ?? "", newText);
   const changes: Changes = { added: 0, removed: 0, runs: [], whole: false };
   for (const hunk of patch.hunks) {
@@ -43,6 +44,10 @@ export function changesOf({ path, oldText, newText }: Diff): Changes {
     changes.runs.push(run);
   }
   return changes;
+}
+
+function ended(text: string): string {
+  return text === "" || text.endsWith("\n") ? text : `${text}\n`;
 }
 
 function replaced(oldText: string, newText: string): Changes {

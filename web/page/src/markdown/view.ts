@@ -7,7 +7,9 @@ import { elementsOf } from "./sanitize.js";
 
 /** So many blocks are laid out together, or not at all while out of sight. */
 const SECTION = 40;
-/** Drawing may take one part in so many of the time. */
+/** Drawing takes so long at a time, then the browser has a turn. */
+const SLICE_MS = 12;
+/** Drawing the open block again may take one part in so many of the time. */
 const SHARE = 4;
 
 export class MarkdownView {
@@ -30,13 +32,18 @@ export class MarkdownView {
     if (this.#finished || (text === this.#text && !finished)) return;
     this.#text = text;
     this.#finished = finished;
+    if (finished) return this.#draw();
     const wait = this.#notBefore - performance.now();
-    if (finished || wait <= 0) return this.#draw();
-    this.#timer ??= setTimeout(() => this.#draw(), wait);
+    if (wait <= 0) this.#draw();
+    else this.#later(wait);
   }
 
   dispose(): void {
     clearTimeout(this.#timer);
+  }
+
+  #later(ms: number): void {
+    this.#timer ??= setTimeout(() => this.#draw(), ms);
   }
 
   #draw(): void {
@@ -50,11 +57,13 @@ export class MarkdownView {
     }
     const { done } = this.#splitter;
     while (this.#drawn < done.length) {
+      if (performance.now() - began > SLICE_MS) return this.#later(0);
       this.#drawDone(done[this.#drawn] as Block);
       this.#drawn += 1;
     }
+    const opened = performance.now();
     this.#drawOpen(open);
-    this.#notBefore = performance.now() + (performance.now() - began) * (SHARE - 1);
+    this.#notBefore = performance.now() + (performance.now() - opened) * (SHARE - 1);
   }
 
   #drawDone(block: Block): void {

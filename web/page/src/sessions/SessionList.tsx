@@ -2,6 +2,7 @@
 
 import type { SessionSummary } from "@gembridge/client";
 import { useState } from "preact/hooks";
+import { focused } from "../focus.js";
 import { agents, chat, connection, go, place, report, sessions } from "../gateway.js";
 import { Icon } from "../icons.js";
 import { day } from "../words.js";
@@ -95,7 +96,7 @@ function Naming({ session, done }: { session: SessionSummary; done: () => void }
         }}
       >
         <input
-          autoFocus
+          ref={focused}
           aria-label="New title"
           value={title}
           maxLength={200}

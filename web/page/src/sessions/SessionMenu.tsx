@@ -1,7 +1,7 @@
 // What can be done with a session of the list.
 
 import type { SessionSummary } from "@gembridge/client";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { chat, go, place, report } from "../gateway.js";
 import { Icon } from "../icons.js";
 import { exportSession } from "./export.js";
@@ -10,7 +10,7 @@ export function SessionMenu({ session, rename }: { session: SessionSummary; rena
   const [open, setOpen] = useState(false);
   const [sure, setSure] = useState(false);
   const root = useRef<HTMLDivElement>(null);
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (!open) return setSure(false);
     const left = (event: Event) => {
       if (!root.current?.contains(event.target as Node)) setOpen(false);
