@@ -9,6 +9,8 @@ mod drain;
 mod first_run;
 #[path = "serve/gateway.rs"]
 mod gateway;
+#[path = "serve/health.rs"]
+mod health;
 #[path = "serve/http.rs"]
 mod http;
 #[path = "serve/isolation.rs"]

@@ -138,3 +138,31 @@ async fn s26_bodies_beyond_the_budget_wait_their_turn_and_all_are_answered() {
         assert_eq!(client.reply().await.body, body.len().to_string());
     }
 }
+
+#[tokio::test]
+async fn what_is_no_request_is_refused_with_the_same_envelope_as_all_else() {
+    let stage = Stage::start();
+    let long_line = format!("GET /{} HTTP/1.1\r\nhost: localhost\r\n\r\n", "x".repeat(70_000));
+    let many = format!("GET /health HTTP/1.1\r\nhost: localhost\r\n{}\r\n", "x-many: 1\r\n".repeat(200));
+    for (bytes, status) in [
+        ("hello there\r\n\r\n", 400),
+        ("GET / HTTP/1.1\r\nbroken header\r\n\r\n", 400),
+        (long_line.as_str(), 414),
+        (many.as_str(), 431),
+    ] {
+        let mut client = stage.connect().await;
+        client.send(bytes).await;
+        let reply = client.reply().await;
+        assert_eq!(reply.status, status, "{}", &bytes[..20.min(bytes.len())]);
+        let error: serde_json::Value = serde_json::from_str(&reply.body).unwrap_or_default();
+        assert_eq!(error["error"]["type"], "invalid_request_error", "{}", reply.body);
+        assert_eq!(error["error"]["request_id"].as_str(), reply.header("x-request-id"));
+        client.closed().await;
+    }
+    // A good one before it is answered as ever.
+    let mut client = stage.connect().await;
+    client.send(&request("GET /health", &[])).await;
+    assert_eq!(client.reply().await.status, 200);
+    client.send("nonsense\r\n\r\n").await;
+    assert_eq!(client.reply().await.status, 400);
+}
