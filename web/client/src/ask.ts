@@ -1,11 +1,11 @@
 // What the agent asks and a person answers: permissions, and forms to fill in.
 
 import type { ToolCall } from "./tool.js";
-import type { Json, Outcome, PermissionOption } from "./wire.js";
+import type { AskId, Json, Outcome, PermissionOption } from "./wire.js";
 
 interface Asked {
   /** The gateway's name for it, the same for every client. */
-  readonly id: string;
+  readonly id: AskId;
   readonly sessionId: string;
   /** Unix milliseconds at which the gateway answers in nobody's name. */
   expiresAt?: number;

@@ -11,7 +11,7 @@ import { Requests } from "./requests.js";
 import type { Rpc } from "./rpc.js";
 import { Session } from "./session.js";
 import type { Turn } from "./transcript.js";
-import type { AgentInfo, ContentBlock, Json, RpcMessage, SessionSetup, SessionSummary } from "./wire.js";
+import type { AgentInfo, AskId, ContentBlock, Json, RpcMessage, SessionSetup, SessionSummary } from "./wire.js";
 
 export type ClientOptions = LinkOptions;
 
@@ -195,7 +195,7 @@ export class AgentChatClient {
   }
 
   /** Answers a permission by the option chosen, or a form. First answer wins, of all clients; `permission_resolved` tells which. */
-  answer(sessionId: string, ask: string, answer: string | AskAnswer): void {
+  answer(sessionId: string, ask: AskId, answer: string | AskAnswer): void {
     const session = this.#known(sessionId);
     const whole = typeof answer === "string" ? { outcome: "selected" as const, optionId: answer } : answer;
     this.#requests.answer(session, this.#link.rpc, ask, whole);

@@ -3,7 +3,7 @@
 import type { Ask, SettledBy } from "./ask.js";
 import type { ToolCall } from "./tool.js";
 import type { Usage } from "./usage.js";
-import type { Outcome, PlanEntry } from "./wire.js";
+import type { AskId, Outcome, PlanEntry, TurnId } from "./wire.js";
 
 interface InSession {
   sessionId: string;
@@ -14,7 +14,7 @@ interface Logged extends InSession {
   seq?: number;
   /** Unix milliseconds. */
   at?: number;
-  turn?: string;
+  turn?: TurnId;
   replayed: boolean;
 }
 
@@ -46,12 +46,12 @@ export interface ClientEvents {
   tool_update: Logged & { tool: ToolCall };
   plan_update: Logged & { entries: PlanEntry[] };
   permission_request: InSession & { ask: Ask };
-  permission_resolved: InSession & { ask: string; toolCallId?: string; outcome?: Outcome; by: SettledBy };
+  permission_resolved: InSession & { ask: AskId; toolCallId?: string; outcome?: Outcome; by: SettledBy };
   usage: Logged & { usage: Usage };
   turn_started: Logged & { byYou: boolean };
   turn_ended: TurnEnded;
   replay_started: InSession & { from?: number; to?: number; resumed: boolean };
-  replay_ended: InSession & { last?: number; openRequests: string[]; truncated: boolean };
+  replay_ended: InSession & { last?: number; openRequests: AskId[]; truncated: boolean };
   connection: Connection;
   error: { message: string; code?: string; sessionId?: string };
 }

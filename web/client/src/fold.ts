@@ -5,7 +5,7 @@ import { samePrompt, type Session } from "./session.js";
 import { mergeTool } from "./tool.js";
 import { addBlock, promptOf, type Message, type Turn } from "./transcript.js";
 import { readUsage, type Usage } from "./usage.js";
-import type { CommandInfo, ConfigOption, ContentBlock, GatewayMeta, PlanEntry, SessionUpdate, WireToolCall } from "./wire.js";
+import type { CommandInfo, ConfigOption, ContentBlock, GatewayMeta, PlanEntry, SessionUpdate, TurnId, WireToolCall } from "./wire.js";
 
 /** What every event of an entry says about it. */
 interface Base {
@@ -13,7 +13,7 @@ interface Base {
   replayed: boolean;
   seq?: number;
   at?: number;
-  turn?: string;
+  turn?: TurnId;
 }
 
 /** Takes one `session/update` in; undefined when there is nothing to tell. */

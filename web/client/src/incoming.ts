@@ -7,7 +7,7 @@ import type { Prompts } from "./prompts.js";
 import type { Requests, ResolvedParams } from "./requests.js";
 import type { Session } from "./session.js";
 import { isOver } from "./transcript.js";
-import type { GatewayMeta, Meta, SessionSummary, SessionUpdate } from "./wire.js";
+import type { AskId, GatewayMeta, Meta, SessionSummary, SessionUpdate, TurnId } from "./wire.js";
 
 /** What notifications reach into. */
 export interface Receiver {
@@ -24,9 +24,9 @@ export interface Receiver {
 export interface ReplayEnded {
   sessionId: string;
   last?: number;
-  turn?: { state: "idle" | "opening" | "running"; id?: string };
+  turn?: { state: "idle" | "opening" | "running"; id?: TurnId };
   queued?: number;
-  openRequests?: string[];
+  openRequests?: AskId[];
   truncated?: boolean;
 }
 
@@ -51,13 +51,13 @@ function inSession(to: Receiver, session: Session, method: string, params: unkno
       to.emit(applyTurnEnded(session, params as TurnEndedParams));
       return to.prompts.settle(session.turns);
     case "_gembridge/queued":
-      return queued(session, params as { turn: string; ahead: number });
+      return queued(session, params as { turn: TurnId; ahead: number });
     case "_gembridge/agent_replaced":
       return applyAgentReplaced(session, params as GatewayMeta & { reason?: string });
     case "_gembridge/request_resolved":
       return to.emit(to.requests.resolved(session, params as ResolvedParams));
     case "_gembridge/answer_refused":
-      return refused(to, session, params as { ask: string; reason: string });
+      return refused(to, session, params as { ask: AskId; reason: string });
     case "_gembridge/replay_started":
       return replayStarted(to, session, params as { from?: number; to?: number });
     case "_gembridge/replay_ended":
@@ -70,14 +70,14 @@ function update(to: Receiver, session: Session, { update, _meta }: { update: Ses
   if (session.admit(meta)) to.emit(applyUpdate(session, update, meta));
 }
 
-function queued(session: Session, { turn: id, ahead }: { turn: string; ahead: number }): void {
+function queued(session: Session, { turn: id, ahead }: { turn: TurnId; ahead: number }): void {
   const turn = session.known(id) ?? session.claimOwn(id) ?? session.turnOf(id);
   if (turn.status !== "queued") return;
   turn.ahead = ahead;
   session.touch(turn);
 }
 
-function refused(to: Receiver, session: Session, { ask, reason }: { ask: string; reason: string }): void {
+function refused(to: Receiver, session: Session, { ask, reason }: { ask: AskId; reason: string }): void {
   to.emit({ name: "error", event: { sessionId: session.id, code: "answer_refused", message: reason } });
   to.emit(to.requests.resolved(session, { sessionId: session.id, ask, by: "client" }));
 }

@@ -13,6 +13,7 @@ export type { Image, Item, Message, Notice, PlanItem, Thought, ToolItem, Turn, T
 export type { Usage } from "./usage.js";
 export type {
   AgentInfo,
+  AskId,
   Choice,
   CommandInfo,
   ConfigOption,
@@ -25,4 +26,5 @@ export type {
   SessionSummary,
   ToolKind,
   ToolStatus,
+  TurnId,
 } from "./wire.js";

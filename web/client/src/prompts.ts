@@ -3,10 +3,11 @@
 import { TurnInterrupted } from "./errors.js";
 import { isOver, type Turn } from "./transcript.js";
 import type { Usage } from "./usage.js";
+import type { TurnId } from "./wire.js";
 
 /** How a prompt of ours ended. */
 export interface TurnResult {
-  turn?: string;
+  turn?: TurnId;
   outcome: "finished" | "cancelled";
   stopReason?: string;
   usage?: Usage;

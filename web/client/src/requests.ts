@@ -5,7 +5,7 @@ import type { NamedEvent } from "./events.js";
 import type { Rpc } from "./rpc.js";
 import type { Session } from "./session.js";
 import { mergeTool } from "./tool.js";
-import type { Json, Meta, Outcome, PermissionOption, WireToolCall } from "./wire.js";
+import type { AskId, Json, Meta, Outcome, PermissionOption, WireToolCall } from "./wire.js";
 
 interface RequestParams {
   sessionId: string;
@@ -18,7 +18,7 @@ interface RequestParams {
 
 export interface ResolvedParams {
   sessionId: string;
-  ask: string;
+  ask: AskId;
   toolCallId?: string;
   outcome?: Outcome;
   by: SettledBy;
@@ -26,9 +26,9 @@ export interface ResolvedParams {
 
 export class Requests {
   /** Under which id this connection asked, by ask. */
-  readonly #ids = new Map<string, number | string>();
+  readonly #ids = new Map<AskId, number | string>();
   /** Answers given while there was no connection. */
-  readonly #kept = new Map<string, AskAnswer>();
+  readonly #kept = new Map<AskId, AskAnswer>();
 
   /** Ids belong to their connection. Open asks come again on the next one. */
   connectionLost(): void {
@@ -38,7 +38,7 @@ export class Requests {
   /** A request of the gateway; the event when it was not asked before. */
   asked(session: Session, rpc: Rpc, id: number | string, params: RequestParams): NamedEvent | undefined {
     const meta = params._meta?.gembridge ?? {};
-    const ask = meta.ask ?? `request ${id}`;
+    const ask = meta.ask ?? Number(id);
     this.#ids.set(ask, id);
     const kept = this.#kept.get(ask);
     if (kept) {
@@ -55,7 +55,7 @@ export class Requests {
     return again ? undefined : { name: "permission_request", event: { sessionId: session.id, ask: made } };
   }
 
-  answer(session: Session, rpc: Rpc | undefined, ask: string, answer: AskAnswer): void {
+  answer(session: Session, rpc: Rpc | undefined, ask: AskId, answer: AskAnswer): void {
     const open = session.asks.get(ask);
     if (!open || open.answered) return;
     open.answered = true;
@@ -81,25 +81,25 @@ export class Requests {
   }
 
   /** After a replay: what is not open any more was settled while we were away. */
-  keepOnly(session: Session, open: string[]): NamedEvent[] {
+  keepOnly(session: Session, open: AskId[]): NamedEvent[] {
     const gone = [...session.asks.keys()].filter((ask) => !open.includes(ask));
     return gone.flatMap((ask) => this.resolved(session, { sessionId: session.id, ask, by: "client" }) ?? []);
   }
 
-  #respond(rpc: Rpc, ask: string, answer: AskAnswer): void {
+  #respond(rpc: Rpc, ask: AskId, answer: AskAnswer): void {
     const id = this.#ids.get(ask);
     if (id === undefined) return;
     this.#forget(ask);
     rpc.respond(id, "outcome" in answer ? { outcome: answer } : answer);
   }
 
-  #forget(ask: string): void {
+  #forget(ask: AskId): void {
     this.#ids.delete(ask);
     this.#kept.delete(ask);
   }
 }
 
-function askOf(session: Session, id: string, params: RequestParams): Ask {
+function askOf(session: Session, id: AskId, params: RequestParams): Ask {
   const base = { id, sessionId: session.id, answered: false };
   if (!params.toolCall) {
     return { ...base, kind: "form", message: params.message ?? "", schema: params.requestedSchema ?? {} };

@@ -4,7 +4,7 @@ import type { Ask } from "./ask.js";
 import { newToolCall, type ToolCall } from "./tool.js";
 import { addBlock, isOver, promptOf, type Item, type Message, type ToolItem, type Turn } from "./transcript.js";
 import type { Usage } from "./usage.js";
-import type { Choice, CommandInfo, ConfigOption, ContentBlock, GatewayMeta, PlanEntry, SessionSetup } from "./wire.js";
+import type { AskId, Choice, CommandInfo, ConfigOption, ContentBlock, GatewayMeta, PlanEntry, SessionSetup, TurnId } from "./wire.js";
 
 /** Something to choose from, and what is chosen. */
 export interface Choices {
@@ -36,7 +36,7 @@ export class Session {
   /** Earlier turns exist that were not asked for. */
   truncated = false;
   readonly turns: Turn[] = [];
-  readonly asks = new Map<string, Ask>();
+  readonly asks = new Map<AskId, Ask>();
   plan: PlanEntry[] = [];
   usage: Usage = {};
   modes: Choices = { available: [] };
@@ -50,7 +50,7 @@ export class Session {
   /** How many updates of a repeated number were already seen. */
   #skip = 0;
   #keys = 0;
-  readonly #byId = new Map<string, Turn>();
+  readonly #byId = new Map<TurnId, Turn>();
   readonly #tools = new Map<string, { turn: Turn; item: ToolItem }>();
 
   constructor(id: string) {
@@ -139,7 +139,7 @@ export class Session {
     const meta = setup._meta?.gembridge;
     if (meta?.agent !== undefined) this.agent = meta.agent;
     if (meta?.mode !== undefined) this.execution = meta.mode;
-    if (meta?.workspace !== undefined) this.workspace = meta.workspace;
+    if (meta?.workspace != null) this.workspace = meta.workspace;
     if (meta?.ignored !== undefined) this.ignored = meta.ignored;
     this.changed();
   }
@@ -153,17 +153,17 @@ export class Session {
   }
 
   /** The turn that an update belongs to. Updates outside of any turn join the one they stand next to. */
-  turnOf(id: string | undefined): Turn {
+  turnOf(id: TurnId | undefined): Turn {
     if (id === undefined) return this.running ?? this.turns.findLast((turn) => !isUnsent(turn)) ?? this.#addTurn("finished", {});
     return this.#byId.get(id) ?? this.#addTurn("queued", { id });
   }
 
-  known(id: string): Turn | undefined {
+  known(id: TurnId): Turn | undefined {
     return this.#byId.get(id);
   }
 
   /** Gives the oldest prompt of ours that has no name yet its name. */
-  claimOwn(id: string, matches: (turn: Turn) => boolean = () => true): Turn | undefined {
+  claimOwn(id: TurnId, matches: (turn: Turn) => boolean = () => true): Turn | undefined {
     const turn = this.turns.find((turn) => turn.own && turn.status === "sending" && turn.id === undefined && matches(turn));
     if (turn) {
       turn.id = id;
@@ -239,7 +239,7 @@ export class Session {
     this.version += 1;
   }
 
-  #addTurn(status: Turn["status"], { id, own = false }: { id?: string; own?: boolean }): Turn {
+  #addTurn(status: Turn["status"], { id, own = false }: { id?: TurnId; own?: boolean }): Turn {
     const turn: Turn = { key: this.#key(), version: 0, status, own, items: [] };
     if (id !== undefined) {
       turn.id = id;

@@ -2,7 +2,7 @@
 
 import type { ToolCall } from "./tool.js";
 import type { Usage } from "./usage.js";
-import type { ContentBlock, PlanEntry } from "./wire.js";
+import type { ContentBlock, PlanEntry, TurnId } from "./wire.js";
 
 interface Changing {
   /** Unique within the session and lasting: for lists that are drawn again. */
@@ -70,7 +70,7 @@ export type TurnStatus =
 
 export interface Turn extends Changing {
   /** The gateway's name for it, once known. */
-  id?: string;
+  id?: TurnId;
   status: TurnStatus;
   /** This client sent the prompt. */
   own: boolean;

@@ -86,17 +86,21 @@ export interface PermissionOption {
 
 export type Outcome = { outcome: "selected"; optionId: string } | { outcome: "cancelled" };
 
+/** The gateway's names for a turn and for an ask, unique within their session. */
+export type TurnId = number;
+export type AskId = number;
+
 /** What the gateway says about a message, beside it. */
 export interface GatewayMeta {
   seq?: number;
   at?: number;
-  turn?: string;
-  ask?: string;
+  turn?: TurnId;
+  ask?: AskId;
   expiresAt?: number;
   clientTool?: boolean;
   agent?: string;
   mode?: "chat" | "agent";
-  workspace?: string;
+  workspace?: string | null;
   ignored?: string[];
 }
 

@@ -38,7 +38,7 @@ test("a prompt streams text, thoughts, tools, a plan and usage, and resolves whe
   const session = await client.newSession();
   const result = await client.prompt(session.id, "hello");
 
-  assert.deepEqual(result, { turn: "t1", outcome: "finished", stopReason: "end_turn", usage: { inputTokens: 10, outputTokens: 20, totalTokens: 30 } });
+  assert.deepEqual(result, { turn: 1, outcome: "finished", stopReason: "end_turn", usage: { inputTokens: 10, outputTokens: 20, totalTokens: 30 } });
   assert.equal(text, "All done.");
   assert.deepEqual(names, ["turn_started", "thought_delta", "thought_delta", "plan_update", "tool_update", "tool_update", "usage", "turn_ended"]);
   assert.deepEqual(session.items.map((item) => item.kind), ["message", "thought", "plan", "tool", "message"]);

@@ -8,7 +8,7 @@ type Params = Record<string, unknown>;
 export interface Entry {
   seq: number;
   at: number;
-  turn?: string;
+  turn?: number;
   method: string;
   params: Params;
   /** Who sent the prompt that this entry tells of: it is not told to them live. */
@@ -27,7 +27,7 @@ export class Playing {
   constructor(
     readonly gateway: MockGateway,
     readonly session: MockSession,
-    readonly id: string,
+    readonly id: number,
   ) {}
 
   update(update: Params): void {
@@ -60,8 +60,8 @@ export class Playing {
 
 export class MockSession {
   readonly log: Entry[] = [];
-  readonly asks = new Map<string, { method: string; params: Params; settle: (answer: Params) => void }>();
-  readonly queue: { id: string; text: string; peer: Peer; rpcId: unknown }[] = [];
+  readonly asks = new Map<number, { method: string; params: Params; settle: (answer: Params) => void }>();
+  readonly queue: { id: number; text: string; peer: Peer; rpcId: unknown }[] = [];
   readonly followers = new Set<Peer>();
   readonly createdAt = new Date().toISOString();
   running: Playing | undefined;
@@ -79,7 +79,7 @@ export class MockSession {
 interface Peer {
   socket: WebSocket;
   send(message: Params): void;
-  asks: Map<number, { session: MockSession; ask: string }>;
+  asks: Map<number, { session: MockSession; ask: number }>;
   watching: boolean;
   initialized: boolean;
 }
@@ -151,7 +151,7 @@ export class MockGateway {
     return session;
   }
 
-  append(session: MockSession, method: string, params: Params, { turn, by, starter }: { turn?: string; by?: Peer; starter?: Peer } = {}): Entry {
+  append(session: MockSession, method: string, params: Params, { turn, by, starter }: { turn?: number; by?: Peer; starter?: Peer } = {}): Entry {
     const last = session.log.at(-1);
     // One prompt of several blocks is one entry.
     const together = by !== undefined && last?.by === by && last.turn === turn;
@@ -165,7 +165,7 @@ export class MockGateway {
   }
 
   async ask(session: MockSession, method: string, params: Params): Promise<Params> {
-    const ask = `ask${(this.#nextId += 1)}`;
+    const ask = (this.#nextId += 1);
     const answer = await new Promise<Params>((settle) => {
       session.asks.set(ask, { method, params, settle });
       for (const peer of session.followers) this.#request(peer, session, ask);
@@ -175,7 +175,7 @@ export class MockGateway {
     return answer;
   }
 
-  settle(session: MockSession, ask: string, answer: Params, by: Peer | "timeout" | "cancel"): void {
+  settle(session: MockSession, ask: number, answer: Params, by: Peer | "timeout" | "cancel"): void {
     const open = session.asks.get(ask);
     if (!open) return;
     session.asks.delete(ask);
@@ -187,7 +187,7 @@ export class MockGateway {
   }
 
   prompt(session: MockSession, blocks: Params[], peer: Peer, rpcId: unknown = undefined): void {
-    const id = `t${(session.turns += 1)}`;
+    const id = (session.turns += 1);
     for (const content of blocks) {
       this.append(session, "session/update", { update: { sessionUpdate: "user_message_chunk", content } }, { turn: id, by: peer });
     }
@@ -244,7 +244,7 @@ export class MockGateway {
     }
   }
 
-  #request(peer: Peer, session: MockSession, ask: string): void {
+  #request(peer: Peer, session: MockSession, ask: number): void {
     const open = session.asks.get(ask);
     if (!open) return;
     const id = (this.#nextId += 1);

@@ -42,11 +42,11 @@ test("a message cut between two of its parts is completed after the reconnect", 
   const made = gateway.newSession();
   const chunk = (text: string) => ({ update: { sessionUpdate: "user_message_chunk", content: { type: "text", text } } });
   const sender = {} as never;
-  gateway.append(made, "session/update", chunk("part one, "), { turn: "t1", by: sender });
+  gateway.append(made, "session/update", chunk("part one, "), { turn: 1, by: sender });
   const session = await client.attach(made.id);
   const back = next(client, "replay_ended");
   gateway.cut();
-  gateway.append(made, "session/update", chunk("part two"), { turn: "t1", by: sender });
+  gateway.append(made, "session/update", chunk("part two"), { turn: 1, by: sender });
   await back;
   assert.equal(made.log.at(-1)?.seq, 1);
   assert.deepEqual(session.messages.map((message) => message.text), ["part one, part two"]);
