@@ -9,6 +9,7 @@ use bytes::Bytes;
 use gembridge_core::driver::Signal;
 use gembridge_core::model::{AskBody, AskId, Failure};
 use serde_json::value::RawValue;
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
 
 use super::decode::Shapes;
@@ -246,20 +247,21 @@ impl Table {
         self.pending.values().filter(|pending| matches!(pending, Pending::Prompt { .. })).count()
     }
 
-    /// Everything that waits to be handed to its session.
+    /// Hands each session what waits for it. What is given back did not fit: its session has to be waited for.
     pub(super) fn take_deliveries(&mut self) -> Vec<(Sink, Vec<Signal>)> {
-        let mut deliveries = Vec::with_capacity(self.dirty.len());
-        for at in std::mem::take(&mut self.dirty) {
-            if let Some(slot) = self.slots[at].as_mut() {
-                if slot.phase == Phase::Ahead && slot.sink.capacity() == 0 {
-                    slot.batch.clear();
-                    continue;
-                }
-                let room = Vec::with_capacity(slot.batch.len());
-                deliveries.push((slot.sink.clone(), std::mem::replace(&mut slot.batch, room)));
+        let mut left = Vec::new();
+        let mut dirty = std::mem::take(&mut self.dirty);
+        for at in dirty.drain(..) {
+            let Some(slot) = self.slots[at].as_mut() else { continue };
+            let room = Vec::with_capacity(slot.batch.len());
+            match slot.sink.try_send(std::mem::replace(&mut slot.batch, room)) {
+                Err(TrySendError::Full(batch)) if slot.phase != Phase::Ahead => left.push((slot.sink.clone(), batch)),
+                // One that has gone wants nothing, and nobody waits for one that was opened ahead.
+                Ok(()) | Err(_) => {}
             }
         }
-        deliveries
+        self.dirty = dirty;
+        left
     }
 
     /// The process is gone: everyone who waits hears it, and every session ends with it.
