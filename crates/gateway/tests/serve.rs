@@ -23,6 +23,8 @@ mod load;
 mod notify;
 #[path = "serve/operations.rs"]
 mod operations;
+#[path = "serve/ops.rs"]
+mod ops;
 #[path = "serve/printed.rs"]
 mod printed;
 #[path = "serve/refusals.rs"]

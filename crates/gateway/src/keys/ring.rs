@@ -80,6 +80,8 @@ impl FileKeys {
 
     fn read(&self, known: &mut Known) {
         match KeyFile::read(self.path.clone()) {
+            // It changed while it was read: the next look sees that and reads it again.
+            Ok(_) if Stamp::of(&self.path) != known.stamp => {}
             // We never leave it so: somebody else is about to write it. What they wrote is seen as another change.
             Ok(_) if std::fs::metadata(&self.path).is_ok_and(|file| file.len() == 0) => {
                 tracing::warn!("the file of the keys is empty; the keys stay as they were");
