@@ -162,6 +162,11 @@ impl KeyLease {
         self.digest
     }
 
+    /// Moves whenever any key was added or revoked.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.ring.changes()
+    }
+
     /// Returns once the key is no longer good. Dropping it stops the watch.
     pub async fn revoked(self) {
         let mut changes = self.ring.changes();

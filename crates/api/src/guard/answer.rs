@@ -2,17 +2,42 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
 use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
 use http_body::{Body as _, Frame, SizeHint};
+use tokio::sync::watch;
 
 use crate::guard::record::{Ending, Record};
 use crate::keys::KeyLease;
 
-pub(super) type Revocation = Pin<Box<dyn Future<Output = ()> + Send>>;
+/// The end of a key, as one task waits for it. Asked often: the list of all who wait is shared by every stream, and is
+/// touched only when keys have changed.
+pub(super) struct Revocation {
+    ended: Pin<Box<dyn Future<Output = ()> + Send>>,
+    changes: watch::Receiver<u64>,
+    /// Whom a change wakes.
+    known: Option<Waker>,
+}
+
+impl Revocation {
+    pub(super) fn of(lease: &KeyLease) -> Self {
+        Self { changes: lease.changes(), ended: Box::pin(lease.clone().revoked()), known: None }
+    }
+
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let is_known = self.known.as_ref().is_some_and(|known| known.will_wake(cx.waker()));
+        if is_known && self.changes.has_changed().is_ok_and(|changed| !changed) {
+            return Poll::Pending;
+        }
+        // Before it is asked, so that no change falls between.
+        self.changes.mark_unchanged();
+        self.known = Some(cx.waker().clone());
+        self.ended.as_mut().poll(cx)
+    }
+}
 
 /// A stream that ends when its key is revoked, and whose end is recorded.
 struct Watched {
@@ -96,8 +121,7 @@ impl http_body::Body for Watched {
 impl Watched {
     fn is_revoked(&mut self, cx: &mut Context<'_>) -> bool {
         let Some(lease) = &self.lease else { return false };
-        let revocation = self.revocation.get_or_insert_with(|| Box::pin(lease.clone().revoked()));
-        revocation.as_mut().poll(cx).is_ready()
+        self.revocation.get_or_insert_with(|| Revocation::of(lease)).poll(cx).is_ready()
     }
 
     fn cut<T>(&mut self, ending: Ending, why: Cut) -> Poll<Option<Result<T, axum::Error>>> {
