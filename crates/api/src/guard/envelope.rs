@@ -36,6 +36,8 @@ pub fn names(kind: Kind) -> (&'static str, &'static str) {
         Kind::QueueFull { .. } => ("rate_limit_exceeded", "queue_full"),
         Kind::Provider => ("rate_limit_exceeded", "provider_rate_limit"),
         Kind::Agent => ("api_error", "agent_error"),
+        Kind::NoToolCall => ("api_error", "tool_call_missing"),
+        Kind::NoOutput => ("api_error", "output_invalid"),
         Kind::Unavailable { .. } => ("api_error", "unavailable"),
         Kind::TimedOut => ("api_error", "timeout"),
         Kind::StoreFull => ("api_error", "storage_full"),

@@ -1,27 +1,26 @@
 //! All answers to one request on their way out: in chunks as they come, or kept until they are whole.
 
-use std::pin::Pin;
+mod body;
+
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use axum::Error as BodyError;
-use bytes::Bytes;
 use gembridge_core::BoxFuture;
 use gembridge_core::error::Error;
 use gembridge_core::fair::Permit;
 use gembridge_core::log::Batch;
+use gembridge_core::model::{CallId, Prompt, ToolReturn};
 use gembridge_core::session::conversation::{Held, Owner};
-use http_body::{Body, Frame};
-use tokio::time::{Instant, Sleep};
 
-use super::begin::Begun;
-use super::encode::{Chunks, Ending, Reading, Tally, Wholes};
+use self::body::AnswerBody;
+use super::begin::{Again, Begun, ask_again, refuse_calls};
+use super::encode::{Chunks, Ending, Reading, Tally, Unmet, Wholes};
 use super::turn::LiveTurn;
+use super::wire::FinishReason;
 use super::{OpenAi, error};
 use crate::guard::record::RequestNotes;
 use crate::identity::RequestId;
-use crate::problem::Problem;
-use crate::sse;
+use crate::problem::{Kind, Problem};
 
 pub(super) struct Answers {
     app: Arc<OpenAi>,
@@ -68,6 +67,7 @@ enum Stage {
 struct Running {
     turn: LiveTurn,
     owner: Owner,
+    again: Again,
 }
 
 /// What is known once an answer has begun.
@@ -130,19 +130,13 @@ impl Answers {
             return Err(problem);
         }
         let Out::Wholes(wholes) = self.out else { return Ok(Vec::new()) };
-        wholes.encode(self.tally.sum()).map_err(|error| {
-            Problem::new(crate::problem::Kind::Agent, format!("the agent's text is not sound JSON: {error}"))
-        })
+        wholes
+            .encode(self.tally.sum())
+            .map_err(|error| Problem::new(Kind::Agent, format!("the agent's text is not sound JSON: {error}")))
     }
 
     pub(super) fn into_body(self) -> AnswerBody {
-        let keep_alive = self.app.config.keep_alive;
-        AnswerBody {
-            silence: Box::pin(tokio::time::sleep(keep_alive)),
-            last: Instant::now(),
-            answers: self,
-            done: false,
-        }
+        AnswerBody::new(self)
     }
 
     /// An agent has done something, or an answer is over already.
@@ -187,15 +181,22 @@ impl Answers {
 
     fn on_begun(&mut self, index: usize, begun: Result<Begun, Problem>, beginnings: &mut Beginnings) {
         match begun {
-            Ok(Begun { turn, owner, left_out, default_model }) => {
-                beginnings.sessions.push(turn.session().to_string());
+            Ok(Begun { turn, owner, left_out, default_model, waiting, again }) => {
+                let session = turn.session().to_string();
+                if !beginnings.sessions.contains(&session) {
+                    beginnings.sessions.push(session.clone());
+                }
                 beginnings.left_out = beginnings.left_out.max(left_out.unwrap_or(0));
                 beginnings.default_model |= default_model;
                 if default_model {
                     self.out.rename(owner.agent.as_str());
                 }
-                self.note(|notes| notes.session = Some(turn.session().to_string()));
-                self.lanes[index].stage = Stage::Running(Box::new(Running { turn, owner }));
+                self.note(|notes| notes.session = Some(session));
+                let lane = &mut self.lanes[index];
+                if let Some(reading) = &mut lane.reading {
+                    reading.know(waiting);
+                }
+                lane.stage = Stage::Running(Box::new(Running { turn, owner, again }));
             }
             Err(problem) => self.fail(problem),
         }
@@ -207,17 +208,17 @@ impl Answers {
             Err(error) => return self.fail(error.into()),
         };
         let lane = &mut self.lanes[index];
-        let (Stage::Running(running), Some(reading)) = (&lane.stage, &mut lane.reading) else { return };
+        let (Stage::Running(running), Some(reading)) = (&mut lane.stage, &mut lane.reading) else { return };
         let (id, was_heard) = (running.turn.id(), reading.heard());
-        let own = batch.iter().filter(|entry| entry.turn == Some(id)).map(|entry| &entry.event);
+        let mut own = batch.iter().enumerate().filter(|(_, entry)| entry.turn == Some(id));
         let ending = match &mut self.out {
             Out::Chunks(chunks) => {
                 let mut pieces = chunks.of(index);
-                own.into_iter().find_map(|event| reading.event(event, &mut pieces))
+                own.find_map(|(at, entry)| Some((at, reading.event(&entry.event, &mut pieces)?)))
             }
             Out::Wholes(wholes) => {
                 let whole = wholes.of(index);
-                own.into_iter().find_map(|event| reading.event(event, whole))
+                own.find_map(|(at, entry)| Some((at, reading.event(&entry.event, whole)?)))
             }
         };
         self.said |= reading.said();
@@ -227,7 +228,10 @@ impl Answers {
         {
             notes.first_token();
         }
-        if let Some(ending) = ending {
+        if let Some((at, ending)) = ending {
+            if let Ending::Refused(_) = ending {
+                running.turn.unread(&batch[at + 1..]);
+            }
             self.on_ending(index, ending);
         }
     }
@@ -235,16 +239,26 @@ impl Answers {
     fn on_ending(&mut self, index: usize, ending: Ending) {
         let lane = &mut self.lanes[index];
         let stage = std::mem::replace(&mut lane.stage, Stage::Over);
-        let (Stage::Running(running), Some(reading)) = (stage, lane.reading.take()) else { return };
-        let Running { mut turn, owner } = *running;
-        self.tally.add(reading.usage());
+        let (Stage::Running(running), Some(mut reading)) = (stage, lane.reading.take()) else { return };
+        self.tally.add(&reading.take_usage());
+        let ending = match ending {
+            Ending::Again(prompt) => return self.once_more(index, *running, reading, prompt),
+            Ending::Refused(results) => return self.go_on_without(index, *running, reading, results),
+            other => other,
+        };
+        let Running { mut turn, owner, .. } = *running;
         let reason = match ending {
-            Ending::Finished(reason) => {
+            // A client that has no id of its call comes back with its history alone.
+            Ending::Finished(reason) | Ending::Parked(reason @ FinishReason::FunctionCall) => {
                 turn.ended();
                 if let Some(fingerprint) = reading.into_fingerprint() {
                     let held = Held { session: turn.session(), turn: turn.id() };
                     self.app.conversations.remember(&owner, fingerprint.mark(), held);
                 }
+                reason
+            }
+            Ending::Parked(reason) => {
+                turn.ended();
                 reason
             }
             Ending::Forgotten(reason) => {
@@ -260,11 +274,32 @@ impl Answers {
                 self.note(|notes| notes.failure = Some(failure_for_log(&failure)));
                 return self.fail(failure.into());
             }
+            Ending::Unmet(unmet, message) => {
+                turn.ended();
+                let kind = match unmet {
+                    Unmet::Call => Kind::NoToolCall,
+                    Unmet::Output => Kind::NoOutput,
+                };
+                return self.fail(Problem::new(kind, message));
+            }
+            Ending::Again(_) | Ending::Refused(_) => return,
         };
         match &mut self.out {
             Out::Chunks(chunks) => chunks.finish(index, reason),
             Out::Wholes(wholes) => wholes.finish(index, reason),
         }
+    }
+
+    /// The same answer goes on in another turn of its session.
+    fn once_more(&mut self, index: usize, running: Running, reading: Reading, prompt: Prompt) {
+        let begin = Box::pin(ask_again(Arc::clone(&self.app), running.turn, running.owner, running.again, prompt));
+        self.lanes[index] = Lane::new(begin, reading);
+    }
+
+    /// The same turn goes on, without the calls that nobody wants.
+    fn go_on_without(&mut self, index: usize, running: Running, reading: Reading, results: Vec<(CallId, ToolReturn)>) {
+        let begin = Box::pin(refuse_calls(running.turn, running.owner, running.again, results));
+        self.lanes[index] = Lane::new(begin, reading);
     }
 
     fn fail(&mut self, problem: Problem) {
@@ -309,80 +344,5 @@ fn failure_for_log(failure: &gembridge_core::model::Failure) -> String {
     match &failure.stderr_tail {
         Some(tail) => format!("{}; {tail}", failure.message),
         None => failure.message.clone(),
-    }
-}
-
-/// The stream of chunks. Dropped before its end, the client is gone and its turns are abandoned.
-pub(super) struct AnswerBody {
-    answers: Answers,
-    silence: Pin<Box<Sleep>>,
-    /// When something last went out.
-    last: Instant,
-    done: bool,
-}
-
-impl Body for AnswerBody {
-    type Data = Bytes;
-    type Error = BodyError;
-
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        let this = &mut *self;
-        let mut late = Beginnings::default();
-        loop {
-            if !this.done && this.answers.is_over() {
-                this.answers.close();
-                this.answers.write_end();
-                this.done = true;
-            }
-            let more = !this.done && this.answers.written() < FRAME && this.answers.poll_step(cx, &mut late).is_ready();
-            if more {
-                continue;
-            }
-            return match this.answers.take() {
-                Some(bytes) => {
-                    this.last = Instant::now();
-                    Poll::Ready(Some(Ok(Frame::data(bytes))))
-                }
-                None if this.done => Poll::Ready(None),
-                None => this.poll_silence(cx),
-            };
-        }
-    }
-}
-
-/// What is ready goes out in one piece, up to about this many bytes.
-const FRAME: usize = 32 << 10;
-
-impl Answers {
-    fn written(&mut self) -> usize {
-        match &mut self.out {
-            Out::Chunks(chunks) => chunks.out().len(),
-            Out::Wholes(_) => 0,
-        }
-    }
-
-    fn take(&mut self) -> Option<Bytes> {
-        match &mut self.out {
-            Out::Chunks(chunks) => chunks.take(),
-            Out::Wholes(_) => None,
-        }
-    }
-}
-
-impl AnswerBody {
-    /// Shows that the stream lives when nothing came for long. The alarm is moved only when it rings.
-    fn poll_silence(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        let keep_alive = self.answers.app.config.keep_alive;
-        loop {
-            ready!(self.silence.as_mut().poll(cx));
-            let (now, due) = (Instant::now(), self.last + keep_alive);
-            if now < due {
-                self.silence.as_mut().reset(due);
-                continue;
-            }
-            self.last = now;
-            self.silence.as_mut().reset(now + keep_alive);
-            return Poll::Ready(Some(Ok(Frame::data(sse::KEEP_ALIVE))));
-        }
     }
 }

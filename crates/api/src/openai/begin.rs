@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use gembridge_core::error::Error;
-use gembridge_core::log::{From, Pace};
-use gembridge_core::model::{ClientId, Failure, FailureKind, Prompt, TurnId};
+use gembridge_core::log::{Attachment, From, Pace};
+use gembridge_core::model::{CallId, ClientCall, ClientId, Content, Failure, FailureKind, Prompt, ToolReturn, TurnId};
 use gembridge_core::session::conversation::{Claim, Owner, fold};
-use gembridge_core::session::{SessionHandle, Viewer};
+use gembridge_core::session::{Footing, GiveBack, SessionHandle, Submission, Unanswered, Viewer};
+use gembridge_core::tool_host::Offer;
 
+use super::resume::{GoingOn, Resume};
 use super::turn::{LiveTurn, Start};
 use super::{OpenAi, decode};
 use crate::catalog::Certainty;
@@ -22,6 +24,10 @@ pub(super) struct Plan {
     pub by: ClientId,
     /// Whether the model is known to exist.
     pub certainty: Certainty,
+    /// What the agent is offered.
+    pub offer: Offer,
+    /// What it is told beside the prompt.
+    pub instruction: Option<String>,
     /// The request, to be read again should the session turn out to have forgotten.
     pub body: Bytes,
 }
@@ -41,6 +47,12 @@ pub(super) enum Route {
     New {
         prompt: Prompt,
     },
+    /// The turn that waits for these results goes on. If none does: the session that the client named, or a new one
+    /// that hears everything.
+    Resume {
+        resume: Box<Resume>,
+        otherwise: Option<Box<Route>>,
+    },
 }
 
 /// A turn with the agent at work, and what had to be changed to get there.
@@ -51,56 +63,135 @@ pub(super) struct Begun {
     pub left_out: Option<usize>,
     /// The agent refused the model, and its default took over.
     pub default_model: bool,
+    /// Calls that wait from before.
+    pub waiting: Vec<ClientCall>,
+    pub again: Again,
 }
 
-pub(super) async fn begin(app: Arc<OpenAi>, plan: Plan) -> Result<Begun, Problem> {
-    let Plan { mut owner, route, by, certainty, body } = plan;
-    let desk = Desk { app: &app, by };
-    let mut left_out = None;
-    let mut prompt = match route {
-        Route::New { prompt } => prompt,
-        Route::Continue { claim, prompt } => {
-            if let Some(turn) = desk.go_on(claim, &owner, prompt).await? {
-                return Ok(Begun { turn, owner, left_out, default_model: false });
-            }
-            let folded = refold(&app, &body)?;
-            left_out = Some(folded.left_out);
-            folded.prompt
-        }
-        Route::Pinned { handle, after, prompt } => {
-            let turn = desk.go_on_pinned(&handle, after, prompt, &body).await?;
-            return Ok(Begun { turn, owner, left_out, default_model: false });
-        }
-    };
-    let mut default_model = false;
-    loop {
-        // Kept for a second attempt only where there may be one.
-        let spare = (certainty != Certainty::Listed && !default_model).then(|| prompt.clone());
-        let failure = match desk.start_new(&owner, prompt).await? {
-            Err(failure) => failure,
-            Ok(mut turn) => match desk.refused(&mut turn, spare.is_some()).await? {
-                Some(failure) => failure,
-                None => return Ok(Begun { turn, owner, left_out, default_model }),
-            },
-        };
-        match spare {
-            Some(spare) if owner.model.is_some() && is_about_the_model(&failure) => {
-                app.refused_model(&owner, certainty, &failure)?;
-                owner.model = None;
-                default_model = true;
-                prompt = spare;
-            }
-            Some(_) | None => return Err(failure.into()),
-        }
-    }
-}
-
-struct Desk<'a> {
-    app: &'a Arc<OpenAi>,
+/// What another turn of the same answer needs.
+#[derive(Clone)]
+pub(super) struct Again {
+    offer: Offer,
     by: ClientId,
 }
 
+pub(super) async fn begin(app: Arc<OpenAi>, plan: Plan) -> Result<Begun, Problem> {
+    let Plan { owner, route, by, certainty, offer, instruction, body } = plan;
+    let desk = Desk { app: &app, by, offer, instruction };
+    match desk.take(route, &owner, &body).await? {
+        Taken::Begun(begun) => Ok(*begun),
+        Taken::Anew { prompt, left_out } => desk.begin_anew(owner, certainty, prompt, left_out).await,
+    }
+}
+
+/// What came of a route.
+enum Taken {
+    Begun(Box<Begun>),
+    /// A new session hears everything.
+    Anew {
+        prompt: Prompt,
+        left_out: Option<usize>,
+    },
+}
+
+/// Asks the agent again in the same session, since its answer is not what was demanded.
+pub(super) async fn ask_again(
+    app: Arc<OpenAi>,
+    turn: LiveTurn,
+    owner: Owner,
+    again: Again,
+    prompt: Prompt,
+) -> Result<Begun, Problem> {
+    let (handle, after) = (turn.handle().clone(), turn.id());
+    let mut turn = turn;
+    turn.ended();
+    let desk = Desk { app: &app, by: again.by, offer: again.offer.clone(), instruction: None };
+    match desk.prompt_after(&handle, after, prompt).await? {
+        Some(turn) => Ok(Begun { turn, owner, left_out: None, default_model: false, waiting: Vec::new(), again }),
+        None => Err(Error::MovedOn.into()),
+    }
+}
+
+/// Gives back calls that the client does not want; the turn goes on.
+pub(super) async fn refuse_calls(
+    turn: LiveTurn,
+    owner: Owner,
+    again: Again,
+    results: Vec<(CallId, ToolReturn)>,
+) -> Result<Begun, Problem> {
+    let refused = GiveBack { results, unanswered: Unanswered::Wait, by: again.by };
+    let waiting = turn.handle().give_back(refused).await?.waiting;
+    Ok(Begun { turn, owner, left_out: None, default_model: false, waiting, again })
+}
+
+pub(super) struct Desk<'a> {
+    pub(super) app: &'a Arc<OpenAi>,
+    pub(super) by: ClientId,
+    offer: Offer,
+    instruction: Option<String>,
+}
+
 impl Desk<'_> {
+    async fn take(&self, route: Route, owner: &Owner, body: &Bytes) -> Result<Taken, Problem> {
+        let turn = match route {
+            Route::New { prompt } => return Ok(Taken::Anew { prompt, left_out: None }),
+            Route::Continue { claim, prompt } => self.go_on(claim, owner, prompt).await?,
+            Route::Pinned { handle, after, prompt } => self.go_on_pinned(&handle, after, prompt, body).await?,
+            Route::Resume { resume, otherwise } => {
+                if let Some(GoingOn { turn, owner, waiting }) = self.resume(*resume, owner).await? {
+                    return Ok(Taken::Begun(Box::new(Begun { waiting, ..self.begun(turn, owner) })));
+                }
+                tracing::info!(agent = %owner.agent, "nobody waits for these results any more; the history is told anew");
+                match otherwise {
+                    Some(route) => return Box::pin(self.take(*route, owner, body)).await,
+                    None => None,
+                }
+            }
+        };
+        match turn {
+            Some(turn) => Ok(Taken::Begun(Box::new(self.begun(turn, owner.clone())))),
+            None => {
+                let folded = refold(self.app, body)?;
+                Ok(Taken::Anew { prompt: folded.prompt, left_out: Some(folded.left_out) })
+            }
+        }
+    }
+
+    async fn begin_anew(
+        &self,
+        mut owner: Owner,
+        certainty: Certainty,
+        mut prompt: Prompt,
+        left_out: Option<usize>,
+    ) -> Result<Begun, Problem> {
+        let mut default_model = false;
+        loop {
+            // Kept for a second attempt only where there may be one.
+            let spare = (certainty != Certainty::Listed && !default_model).then(|| prompt.clone());
+            let failure = match self.start_new(&owner, prompt).await? {
+                Err(failure) => failure,
+                Ok(mut turn) => match self.refused(&mut turn, spare.is_some()).await? {
+                    Some(failure) => failure,
+                    None => return Ok(Begun { left_out, default_model, ..self.begun(turn, owner) }),
+                },
+            };
+            match spare {
+                Some(spare) if owner.model.is_some() && is_about_the_model(&failure) => {
+                    self.app.refused_model(&owner, certainty, &failure)?;
+                    owner.model = None;
+                    default_model = true;
+                    prompt = spare;
+                }
+                Some(_) | None => return Err(failure.into()),
+            }
+        }
+    }
+
+    fn begun(&self, turn: LiveTurn, owner: Owner) -> Begun {
+        let again = Again { offer: self.offer.clone(), by: self.by };
+        Begun { turn, owner, left_out: None, default_model: false, waiting: Vec::new(), again }
+    }
+
     /// `None`: the session is not what it was; begin anew.
     async fn go_on(&self, claim: Claim, owner: &Owner, prompt: Prompt) -> Result<Option<LiveTurn>, Problem> {
         let Some(held) = claim.spend() else { return Ok(None) };
@@ -109,24 +200,29 @@ impl Desk<'_> {
         self.prompt_after(&handle, held.turn, prompt).await
     }
 
+    /// `None`: its agent cannot be offered what this request needs.
     async fn go_on_pinned(
         &self,
         handle: &SessionHandle,
         after: Option<TurnId>,
         prompt: Prompt,
         body: &Bytes,
-    ) -> Result<LiveTurn, Problem> {
+    ) -> Result<Option<LiveTurn>, Problem> {
         let prompt = match after {
             None => prompt,
             Some(after) => match self.prompt_after(handle, after, prompt).await? {
-                Some(turn) => return Ok(turn),
+                Some(turn) => return Ok(Some(turn)),
                 // The agent forgot what the session knows: it hears all of it again.
                 None => refold(self.app, body)?.prompt,
             },
         };
-        let mut turn = self.prompt(handle, None, prompt).await?;
+        let mut turn = match self.prompt(handle, None, prompt).await {
+            Ok(turn) => turn,
+            Err(Error::MovedOn) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
         match turn.start().await? {
-            Start::Started => Ok(turn),
+            Start::Started => Ok(Some(turn)),
             Start::Never(failure) => Err(failure.into()),
         }
     }
@@ -177,23 +273,34 @@ impl Desk<'_> {
     ///
     /// Nothing here waits for the disk. The client keeps its own history and is promised nothing about ours; what it
     /// sees of the answer has been written before.
-    async fn prompt(&self, handle: &SessionHandle, after: Option<TurnId>, prompt: Prompt) -> Result<LiveTurn, Error> {
-        let prompting = async {
-            match after {
-                Some(after) => handle.prompt_after(after, prompt, self.by).await,
-                None => handle.prompt(prompt, self.by).await,
-            }
+    async fn prompt(
+        &self,
+        handle: &SessionHandle,
+        after: Option<TurnId>,
+        mut prompt: Prompt,
+    ) -> Result<LiveTurn, Error> {
+        prompt.content.extend(self.instruction.as_deref().map(Content::text));
+        let submission = Submission {
+            prompt,
+            by: self.by,
+            footing: after.map_or(Footing::Any, Footing::RightAfter),
+            offer: Some(self.offer.clone()),
         };
-        let (attachment, accepted) = tokio::join!(biased; handle.attach(From::Now, Pace::Own), prompting);
+        let (attachment, accepted) =
+            tokio::join!(biased; handle.attach(From::Now, Pace::Own), handle.submit(submission));
         let accepted = accepted?;
-        let (store, tasks) = (Arc::clone(self.app.sessions.store()), self.app.tasks.clone());
         match attachment {
-            Ok(attachment) => Ok(LiveTurn::new(handle.clone(), accepted.turn, attachment, store, tasks)),
+            Ok(attachment) => Ok(self.live(handle.clone(), accepted.turn, attachment)),
             Err(error) => {
                 handle.abandon(accepted.turn).await?;
                 Err(error)
             }
         }
+    }
+
+    pub(super) fn live(&self, handle: SessionHandle, turn: TurnId, attachment: Attachment) -> LiveTurn {
+        let (store, tasks) = (Arc::clone(self.app.sessions.store()), self.app.tasks.clone());
+        LiveTurn::new(handle, turn, attachment, store, tasks)
     }
 }
 
@@ -205,7 +312,9 @@ fn refold(app: &OpenAi, body: &Bytes) -> Result<gembridge_core::session::convers
 
 /// Whether another model would have been taken.
 fn is_about_the_model(failure: &Failure) -> bool {
+    // An agent that does not read its list of tools cannot do what was asked either; no model helps there.
     matches!(failure.kind, FailureKind::Unsupported | FailureKind::Refused { .. })
+        && !failure.message.contains("list of tools")
 }
 
 /// Providers say in words that they do not have a model.

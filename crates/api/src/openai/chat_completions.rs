@@ -10,22 +10,22 @@ use axum::extract::rejection::BytesRejection;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Response, header};
 use bytes::Bytes;
 use gembridge_core::fair::Permit;
-use gembridge_core::model::{SessionId, Timestamp};
-use gembridge_core::session::conversation::{Fingerprint, Owner, Role, Said, fold, spoken};
+use gembridge_core::model::Timestamp;
 use uuid::Uuid;
 
 use super::answer::{Answers, Beginnings, Lane, Out};
-use super::begin::{Plan, Route, begin};
+use super::begin::{Plan, begin};
 use super::decode::{Reply, Wishes};
 use super::encode::{Chunks, Head, Reading, ReadingOptions, Wholes};
-use super::{OpenAi, ToolResults, decode, error, wire};
+use super::order::Order;
+use super::{OpenAi, ToolResults, error, wire};
 use crate::catalog::{Certainty, Resolved};
 use crate::guard::record::RequestNotes;
 use crate::identity::{Identity, RequestId};
 use crate::problem::{Kind, Problem};
 use crate::sse;
 
-const SESSION: HeaderName = HeaderName::from_static("x-session-id");
+pub(super) const SESSION: HeaderName = HeaderName::from_static("x-session-id");
 const QUEUE: HeaderName = HeaderName::from_static("x-queue-ms");
 const IGNORED: HeaderName = HeaderName::from_static("x-gembridge-ignored");
 const LEFT_OUT: HeaderName = HeaderName::from_static("x-gembridge-left-out");
@@ -36,13 +36,16 @@ const PROCESSING: HeaderName = HeaderName::from_static("openai-processing-ms");
 #[utoipa::path(
     post, path = "/v1/chat/completions", tag = "openai", operation_id = "createChatCompletion",
     params(("x-session-id" = Option<String>, Header, description = "Goes on with this session, whatever its history")),
-    request_body = wire::ChatRequest,
+    request_body(content = wire::ChatRequest, example = json!({
+        "model": "default", "messages": [{ "role": "user", "content": "hello" }]
+    })),
     responses(
         (status = 200, description = "The answer; with `stream` chunks as events, ended by `[DONE]`", content(
             (wire::Completion = "application/json"), (wire::CompletionChunk = "text/event-stream")
         )),
         (status = 400, description = "The request cannot be honoured; `param` names the field"),
         (status = 401, description = "No key, or none that is known"),
+        (status = 403, description = "A host or an origin that is not allowed, or an agent that is not for this key"),
         (status = 404, description = "No such model or session"),
         (status = 429, description = "Too many requests, or the line is full"),
         (status = 502, description = "The agent failed"),
@@ -86,28 +89,12 @@ pub(super) async fn create_unversioned(
 }
 
 /// One request on its way to an answer.
-struct Call {
-    app: Arc<OpenAi>,
-    identity: Identity,
+pub(super) struct Call {
+    pub(super) app: Arc<OpenAi>,
+    pub(super) identity: Identity,
     request: RequestId,
     notes: Option<RequestNotes>,
     received: Instant,
-}
-
-/// What is to be done, once the request is understood.
-struct Order {
-    wishes: Wishes,
-    resolved: Resolved,
-    plans: Vec<Plan>,
-    /// Everything said so far, where the answer shall be found again.
-    fingerprint: Option<Fingerprint>,
-    left_out: usize,
-}
-
-/// A session that the client named.
-struct Pin {
-    handle: gembridge_core::session::SessionHandle,
-    owner: Owner,
 }
 
 impl Call {
@@ -116,7 +103,7 @@ impl Call {
         let pin = self.pinned(headers).await?;
         let order = self.understand(&body, pin)?;
         let (permit, queued) = self.wait_in_line(&order).await?;
-        let Order { wishes, resolved, plans, fingerprint, left_out } = order;
+        let Order { wishes, resolved, plans, terms, fingerprint, left_out } = order;
         self.note(&wishes, &resolved, queued);
         let head = self.head(&resolved);
         let out = match wishes.reply {
@@ -127,6 +114,8 @@ impl Call {
             stop: wishes.stop.clone(),
             limit: wishes.limit,
             show_tools: self.app.config.tool_results == ToolResults::Shown,
+            calls: terms.calls,
+            demand: terms.demand,
         };
         let lane = |plan: Plan| {
             let reading = Reading::new(options.clone(), fingerprint.clone());
@@ -153,109 +142,6 @@ impl Call {
         };
         self.describe(response.headers_mut(), &wishes, &resolved, &beginnings, queued);
         Ok(response)
-    }
-
-    async fn pinned(&self, headers: &HeaderMap) -> Result<Option<Pin>, Problem> {
-        let Some(value) = headers.get(&SESSION) else { return Ok(None) };
-        let name = String::from_utf8_lossy(value.as_bytes());
-        let unknown = || gembridge_core::error::Error::UnknownSession(name.chars().take(64).collect());
-        let id: SessionId = name.trim().parse().map_err(|_| unknown())?;
-        let handle = self.app.sessions.get(id, &self.identity.viewer()).await?;
-        let record = handle.record().await?;
-        let owner = Owner { principal: record.principal, agent: record.agent, model: record.model };
-        Ok(Some(Pin { handle, owner }))
-    }
-
-    /// Reads the request, once: what it wants, who answers, and what the agent is told. Nothing waits here, so that
-    /// only as many requests are held in their parsed form as there are threads.
-    fn understand(&self, body: &Bytes, pin: Option<Pin>) -> Result<Order, Problem> {
-        let request = decode::parse(body)?;
-        let wishes = decode::wishes(&request)?;
-        let conversation = decode::conversation(&request)?;
-        let mut resolved = self.app.catalog.resolve(&wishes.model)?;
-        if let Some(pin) = &pin {
-            if pin.owner.agent != resolved.agent && !resolved.fell_back {
-                let message = format!(
-                    "the session belongs to agent `{}`, but `model` names agent `{}`; leave `x-session-id` out",
-                    pin.owner.agent, resolved.agent
-                );
-                return Err(Problem::invalid("model", message));
-            }
-            resolved = Resolved { model: pin.owner.model.clone(), agent: pin.owner.agent.clone(), ..resolved };
-        }
-        if resolved.fell_back {
-            tracing::warn!(asked = ?wishes.model, agent = %resolved.agent, "unknown model; the default agent answers");
-        }
-        if let Some(abilities) = self.app.catalog.abilities(&resolved.agent) {
-            decode::check_abilities(&conversation, abilities, resolved.agent.as_str())?;
-        }
-        Ok(self.plan(wishes, resolved, &conversation, pin, body))
-    }
-
-    /// Finds the session that holds the history, or folds it for a new one.
-    fn plan(
-        &self,
-        wishes: Wishes,
-        resolved: Resolved,
-        conversation: &[Said<'_>],
-        pin: Option<Pin>,
-        body: &Bytes,
-    ) -> Order {
-        let app = &self.app;
-        let owner = pin.as_ref().map_or_else(
-            || Owner {
-                principal: self.identity.principal.clone(),
-                agent: resolved.agent.clone(),
-                model: resolved.model.clone(),
-            },
-            |pin| pin.owner.clone(),
-        );
-        let known = conversation.iter().rposition(|said| said.role == Role::Assistant).map_or(0, |at| at + 1);
-        let (history, news) = conversation.split_at(known);
-        let mut fingerprint = app.conversations.fingerprint();
-        for said in history {
-            fingerprint.add(said);
-        }
-        let may_go_on = !history.is_empty() && !news.is_empty();
-        let claim = if may_go_on { app.conversations.claim(&owner, fingerprint.mark()) } else { None };
-        for said in news {
-            fingerprint.add(said);
-        }
-        let mut fingerprint = Some(fingerprint);
-
-        let mut left_out = 0;
-        let mut folded = || {
-            let folded = fold(conversation, app.config.fold_budget);
-            left_out = folded.left_out;
-            folded.prompt
-        };
-        let first = match (pin, claim) {
-            (Some(pin), claim) => {
-                let stands = claim.and_then(|claim| claim.spend_if(pin.handle.id()));
-                if stands.is_none() {
-                    // What the client knows of the session and what it holds are not the same.
-                    app.conversations.forget(&owner, pin.handle.id());
-                    fingerprint = None;
-                }
-                let prompt = if news.is_empty() { folded() } else { spoken(news) };
-                Route::Pinned { handle: pin.handle, after: stands.map(|held| held.turn), prompt }
-            }
-            (None, Some(claim)) => Route::Continue { claim, prompt: spoken(news) },
-            (None, None) => Route::New { prompt: folded() },
-        };
-        let mut routes = vec![first];
-        while routes.len() < wishes.choices {
-            routes.push(Route::New { prompt: folded() });
-        }
-        let plan = |route| Plan {
-            owner: owner.clone(),
-            route,
-            by: app.next_client(),
-            certainty: resolved.certainty,
-            body: body.clone(),
-        };
-        let plans = routes.into_iter().map(plan).collect();
-        Order { wishes, resolved, plans, fingerprint, left_out }
     }
 
     async fn wait_in_line(&self, order: &Order) -> Result<(Permit, Duration), Problem> {

@@ -1,13 +1,22 @@
 //! A request of the wire as the core understands it. What cannot be honoured is refused by name, or reported back as
 //! ignored; nothing is dropped in silence.
 
+mod conversation;
+mod follow_up;
+mod form;
+mod format;
 mod media;
+mod tools;
 
-use gembridge_core::model::PromptAbilities;
-use gembridge_core::session::conversation::{MediaKind, Part, Role, Said, Words};
+use gembridge_core::tool_host::FormatSpec;
 
-use super::wire::{ChatRequest, Content, Message, OneOrMany, Skipped, Unknown, WordOrObject};
+use super::wire::{ChatRequest, Message, OneOrMany, Skipped, Unknown};
 use crate::problem::Problem;
+
+pub use conversation::{check_abilities, conversation};
+pub use follow_up::{CallRef, CallResult, FollowUp, follow_up};
+pub(super) use format::PLACE as SCHEMA_PLACE;
+pub use tools::{AtOnce, Choice, OfferedTool, Tools, Wording};
 
 /// Everything of a request that is not its conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +28,9 @@ pub struct Wishes {
     /// Texts that end an answer.
     pub stop: Vec<String>,
     pub limit: Option<TokenLimit>,
+    pub tools: Tools,
+    /// The form that the answer shall have. `None`: text.
+    pub format: Option<FormatSpec>,
     /// Fields that have no effect.
     pub ignored: Vec<String>,
 }
@@ -47,11 +59,12 @@ const MOST_CHOICES: u64 = 8;
 pub fn parse(body: &[u8]) -> Result<ChatRequest<'_>, Problem> {
     serde_json::from_slice(body).map_err(|error| {
         let message = format!("the body is not a request for a chat completion: {}", shortened(&error.to_string()));
-        Problem::new(crate::problem::Kind::Invalid, message)
+        Problem { kind: crate::problem::Kind::Invalid, message, param: form::place(body) }
     })
 }
 
 pub fn wishes(request: &ChatRequest<'_>) -> Result<Wishes, Problem> {
+    form::check(request)?;
     refuse(request)?;
     let model = request.model.as_deref().filter(|model| !model.is_empty());
     let model = model.ok_or_else(|| {
@@ -62,42 +75,21 @@ pub fn wishes(request: &ChatRequest<'_>) -> Result<Wishes, Problem> {
     if request.stream_options.is_some() && !stream {
         return Err(Problem::invalid("stream_options", "`stream_options` needs `stream: true`"));
     }
+    let tools = tools::tools(request)?;
     Ok(Wishes {
         model: model.to_owned(),
         reply: if stream { Reply::Stream { usage } } else { Reply::Whole },
         choices: choices(request.n)?,
         stop: stop(request)?,
         limit: limit(request)?,
-        ignored: ignored(request),
+        ignored: ignored(request, tools.wording),
+        tools,
+        format: format::format(request.response_format.as_ref())?,
     })
 }
 
 /// Fields that would change the answer in a way that we cannot.
 fn refuse(request: &ChatRequest<'_>) -> Result<(), Problem> {
-    let not_yet = |field: &str| {
-        let message = format!("`{field}` is not part of this version; leave it out, the agent uses its own tools");
-        Err(Problem::invalid(field, message))
-    };
-    for (field, list) in [("tools", &request.tools), ("functions", &request.functions)] {
-        if list.as_ref().is_some_and(|list| !list.0.is_empty()) {
-            return not_yet(field);
-        }
-    }
-    for (field, choice) in [("tool_choice", &request.tool_choice), ("function_call", &request.function_call)] {
-        match choice {
-            None => {}
-            Some(WordOrObject::Word(word)) if matches!(&**word, "none" | "auto") => {}
-            Some(_) => return not_yet(field),
-        }
-    }
-    let format = request.response_format.as_ref().map(|format| format.kind.as_deref().unwrap_or("text"));
-    if let Some(format) = format.filter(|format| *format != "text") {
-        let message = format!(
-            "`response_format` of type `{}` is not part of this version; ask for JSON in the prompt",
-            brief(format)
-        );
-        return Err(Problem::invalid("response_format", message));
-    }
     let no_logprobs = "agents do not report the probabilities of tokens; leave it out";
     if request.logprobs.is_some_and(|value| value != Skipped::False) {
         return Err(Problem::invalid("logprobs", no_logprobs));
@@ -151,7 +143,7 @@ fn limit(request: &ChatRequest<'_>) -> Result<Option<TokenLimit>, Problem> {
     Ok(Some(limit))
 }
 
-fn ignored(request: &ChatRequest<'_>) -> Vec<String> {
+fn ignored(request: &ChatRequest<'_>, wording: Wording) -> Vec<String> {
     let known = [
         ("temperature", request.temperature),
         ("top_p", request.top_p),
@@ -161,13 +153,13 @@ fn ignored(request: &ChatRequest<'_>) -> Vec<String> {
         ("logit_bias", request.logit_bias),
         ("reasoning_effort", request.reasoning_effort),
         ("verbosity", request.verbosity),
-        ("parallel_tool_calls", request.parallel_tool_calls),
     ];
     let mut ignored: Vec<String> =
         known.iter().filter(|(_, value)| value.is_some()).map(|(name, _)| (*name).to_owned()).collect();
     if request.max_completion_tokens.is_some() && request.max_tokens.is_some() {
         ignored.push("max_tokens".into());
     }
+    ignored.extend(tools::idle_choices(request, wording).into_iter().map(str::to_owned));
     let mut note = |prefix: &str, unknown: &Unknown| {
         for name in &unknown.0 {
             let name = format!("{prefix}{}", brief(name));
@@ -180,6 +172,9 @@ fn ignored(request: &ChatRequest<'_>) -> Vec<String> {
     if let Some(options) = &request.stream_options {
         note("stream_options.", &options.unknown);
     }
+    for (prefix, unknown) in tools::unknown(request) {
+        note(prefix, unknown);
+    }
     for message in request.messages.iter().flat_map(|messages| &messages.0) {
         note("messages.", &message.unknown);
         if let Some(OneOrMany::Many(parts)) = &message.content {
@@ -191,7 +186,8 @@ fn ignored(request: &ChatRequest<'_>) -> Vec<String> {
             }
         }
     }
-    let named = |message: &Message<'_>| message.name.is_some() && message.role.as_deref() != Some("tool");
+    let named =
+        |message: &Message<'_>| message.name.is_some() && !matches!(message.role.as_deref(), Some("tool" | "function"));
     if request.messages.iter().flat_map(|messages| &messages.0).any(named) {
         ignored.push("messages.name".into());
     }
@@ -201,83 +197,8 @@ fn ignored(request: &ChatRequest<'_>) -> Vec<String> {
 /// Names that fit into a header.
 const MOST_IGNORED: usize = 32;
 
-/// The conversation, borrowed from the request.
-pub fn conversation<'a>(request: &'a ChatRequest<'_>) -> Result<Vec<Said<'a>>, Problem> {
-    let messages = request.messages.as_ref().map_or(&[][..], |messages| &messages.0);
-    if messages.is_empty() {
-        return Err(Problem::invalid("messages", "`messages` is empty; say at least one thing"));
-    }
-    messages.iter().enumerate().map(|(at, message)| said(at, message)).collect()
-}
-
-fn said<'a>(at: usize, message: &'a Message<'_>) -> Result<Said<'a>, Problem> {
-    let role = match message.role.as_deref() {
-        Some("system" | "developer") => Role::System,
-        Some("user") => Role::User,
-        Some("assistant") => Role::Assistant,
-        Some("tool" | "function") => Role::Tool,
-        other => {
-            let message = match other {
-                Some(other) => format!("`{}` is no role of a message", brief(other)),
-                None => "a message has no role".to_owned(),
-            };
-            let message = format!("{message}; use `system`, `developer`, `user`, `assistant` or `tool`");
-            return Err(Problem::invalid(format!("messages[{at}].role"), message));
-        }
-    };
-    let calls = message.tool_calls.as_ref().map_or(&[][..], |calls| &calls.0);
-    let words = match &message.content {
-        Some(OneOrMany::One(text)) if calls.is_empty() => Words::Text(text),
-        None if calls.is_empty() && role == Role::Assistant => Words::Text(""),
-        None if calls.is_empty() => {
-            let param = format!("messages[{at}].content");
-            return Err(Problem::invalid(param, "a message has no `content`; give it a string or parts"));
-        }
-        content => {
-            let mut parts = content.as_ref().map_or(Ok(Vec::new()), |content| self::parts(at, content))?;
-            // A tool of another time and place: the agent reads what was called, and what came of it.
-            for function in calls.iter().filter_map(|call| call.function.as_ref()) {
-                let (name, arguments) = (function.name.as_deref(), function.arguments.as_deref());
-                parts.push(Part::Text("called a tool:"));
-                parts.extend([name, arguments].into_iter().flatten().map(Part::Text));
-            }
-            Words::Parts(parts)
-        }
-    };
-    Ok(Said { role, words })
-}
-
-fn parts<'a>(at: usize, content: &'a Content<'_>) -> Result<Vec<Part<'a>>, Problem> {
-    match content {
-        OneOrMany::One(text) => Ok(vec![Part::Text(text)]),
-        OneOrMany::Many(parts) => {
-            let place = |part: usize| format!("messages[{at}].content[{part}]");
-            parts.iter().enumerate().map(|(number, part)| media::part(part, || place(number))).collect()
-        }
-    }
-}
-
-/// Refuses what the agent cannot take in a prompt.
-pub fn check_abilities(conversation: &[Said<'_>], abilities: PromptAbilities, agent: &str) -> Result<(), Problem> {
-    for (at, said) in conversation.iter().enumerate() {
-        for part in said.parts() {
-            let Part::Media(media) = part else { continue };
-            let (able, what) = match media.kind {
-                MediaKind::Image => (abilities.image, "images"),
-                MediaKind::Audio => (abilities.audio, "audio"),
-                MediaKind::File => (abilities.embedded, "files"),
-            };
-            if !able {
-                let message = format!("agent `{agent}` takes no {what} in a prompt; leave them out or name another");
-                return Err(Problem::invalid(format!("messages[{at}].content"), message));
-            }
-        }
-    }
-    Ok(())
-}
-
 /// Both ends of a reader's message: what it met, which may be a whole image, and where.
-fn shortened(message: &str) -> String {
+pub(super) fn shortened(message: &str) -> String {
     const END: usize = 120;
     let length = message.chars().count();
     if length <= 2 * END {

@@ -1,18 +1,26 @@
 //! The events of a turn as this dialect's answer. Chunks and whole answers come from one reading of the events; they
 //! differ only in where the pieces go.
 
+mod calls;
 mod chunk;
 mod cut;
+mod demanded;
+mod ending;
 mod reading;
 mod surrogate;
 mod tool;
 mod usage;
 mod whole;
 
+pub(super) use calls::{CallOptions, Strict};
 pub(super) use chunk::Chunks;
-pub(super) use reading::{Ending, Reading, ReadingOptions, is_done_for_the_prompt};
+pub(super) use demanded::Unmet;
+pub(super) use ending::Ending;
+pub(super) use reading::{Reading, ReadingOptions, is_done_for_the_prompt};
 pub(super) use usage::Tally;
 pub(super) use whole::Wholes;
+
+use super::wire;
 
 /// What is the same in every chunk of an answer.
 #[derive(Clone, Debug)]
@@ -28,4 +36,9 @@ pub(super) struct Head {
 pub(super) trait Pieces {
     fn text(&mut self, escaped: &[u8]);
     fn thought(&mut self, escaped: &[u8]);
+    fn refusal(&mut self, escaped: &[u8]);
+    /// The call at this place among those of the answer.
+    fn call(&mut self, at: usize, call: wire::CalledTool);
+    /// The only call, for clients of the older wording.
+    fn function_call(&mut self, call: wire::CalledFunction);
 }

@@ -100,7 +100,18 @@ impl LiveTurn {
         self.follow.poll_batch(cx)
     }
 
-    /// The turn has ended: nobody needs to be told.
+    pub(super) fn handle(&self) -> &SessionHandle {
+        &self.handle
+    }
+
+    /// These entries come again, before all others.
+    pub(super) fn unread(&mut self, entries: &[LogEntry]) {
+        if !entries.is_empty() {
+            self.follow.put_back(vec![entries.into()]);
+        }
+    }
+
+    /// The turn has ended, or goes on without this client: nobody needs to be told.
     pub(super) fn ended(&mut self) {
         self.over = true;
     }

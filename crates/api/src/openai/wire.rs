@@ -3,14 +3,18 @@
 mod message;
 mod models;
 mod object;
+mod raw;
 mod request;
 mod response;
+mod tool;
 
-pub use message::{Content, File, InputAudio, Message, Part};
+pub use message::{Content, File, FunctionCall, InputAudio, Message, Part, ToolCall};
 pub use models::{ModelEntry, ModelList};
-pub use object::{Bounded, OneOrMany, Skipped, Str, Unknown, WordOrObject};
+pub use object::{Bounded, OneOrMany, Skipped, Str, Unknown};
+pub use raw::Raw;
 pub use request::ChatRequest;
 pub use response::{
-    Answer, Choice, ChunkChoice, ChunkUsage, Completion, CompletionChunk, CompletionTokens, Delta, FinishReason,
-    PromptTokens, Usage,
+    Answer, CalledFunction, CalledTool, Choice, ChunkChoice, ChunkUsage, Completion, CompletionChunk, CompletionTokens,
+    Delta, FinishReason, PromptTokens, Usage,
 };
+pub use tool::{AllowedTools, Function, JsonSchema, ResponseFormat, Tool, ToolChoice, ToolName, WordOr};

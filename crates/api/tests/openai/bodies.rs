@@ -22,13 +22,15 @@ async fn send(stage: &Stage, body: impl Into<String>) -> Answer {
 async fn what_cannot_be_honoured_is_refused_by_name() {
     let stage = Stage::new(&polite()).await;
     for (fields, param) in [
-        (json!({"tools": [{"type": "function", "function": {"name": "f"}}]}), "tools"),
-        (json!({"functions": [{"name": "f"}]}), "functions"),
         (json!({"tool_choice": "required"}), "tool_choice"),
+        (json!({"tool_choice": "sometimes"}), "tool_choice"),
         (json!({"tool_choice": {"type": "function"}}), "tool_choice"),
-        (json!({"function_call": {"name": "f"}}), "function_call"),
+        (json!({"tool_choice": {"type": "function", "function": {"name": "f"}}}), "tool_choice.function.name"),
+        (json!({"response_format": {"type": "yaml"}}), "response_format.type"),
+        (json!({"response_format": {"type": "json_schema"}}), "response_format.json_schema"),
+        // Nothing is there that could offer tools or check forms.
+        (json!({"tools": [{"type": "function", "function": {"name": "f"}}]}), "tools"),
         (json!({"response_format": {"type": "json_object"}}), "response_format"),
-        (json!({"response_format": {"type": "json_schema", "json_schema": {}}}), "response_format"),
         (json!({"logprobs": true}), "logprobs"),
         (json!({"top_logprobs": 2}), "top_logprobs"),
         (json!({"modalities": ["text", "audio"]}), "modalities"),
@@ -42,6 +44,27 @@ async fn what_cannot_be_honoured_is_refused_by_name() {
         (json!({"messages": [{"role": "narrator", "content": "x"}]}), "messages[0].role"),
         (json!({"messages": [{"role": "user"}]}), "messages[0].content"),
         (json!({"messages": [{"role": "user", "content": [{"type": "video"}]}]}), "messages[0].content[0].type"),
+        (json!({"messages": [{"role": "user", "content": ""}]}), "messages[0].content"),
+        (
+            json!({"messages": [{"role": "user", "content": "x"}, {"role": "user", "content": " \n"}]}),
+            "messages[1].content",
+        ),
+        (json!({"messages": [{"role": "user", "content": []}]}), "messages[0].content"),
+        (json!({"messages": [{"role": "user", "content": 5}]}), "messages[0].content"),
+        (
+            json!({"messages": [{"role": "user", "content": [{"type": "text", "text": 5}]}]}),
+            "messages[0].content[0].text",
+        ),
+        (json!({"messages": [{"role": 7, "content": "x"}]}), "messages[0].role"),
+        (json!({"messages": "hello"}), "messages"),
+        (json!({"stream": "yes"}), "stream"),
+        (json!({"n": "two"}), "n"),
+        (json!({"max_tokens": -1}), "max_tokens"),
+        (json!({"temperature": "hot"}), "temperature"),
+        (json!({"logit_bias": []}), "logit_bias"),
+        (json!({"user": 5}), "user"),
+        (json!({"store": "yes"}), "store"),
+        (json!({"model": 5}), "model"),
         (json!({"model": null}), "model"),
         (json!({"model": "--yolo"}), "model"),
         (json!({"model": "a\nb"}), "model"),
@@ -175,7 +198,7 @@ async fn a_folded_history_keeps_its_images_in_place() {
     ]});
     assert_eq!(stage.ask(&request).await.text(), "ok");
     let image = Content::Image { mime: "image/png".into(), data: "iVBORw0=".into(), uri: None };
-    let rest = "this\n\n[Assistant]\ncalled a tool:\nlook\n{}\n\n[Tool]\na cat\n\n[User]\nwell?";
+    let rest = "this\n\n[Assistant]\ncalled the tool look with {}\n\n[Tool]\nlook gave back:\na cat\n\n[User]\nwell?";
     assert_eq!(troupe.last_blocks(0), [Content::text("[User]\nwhat is"), image, Content::text(rest)]);
 }
 

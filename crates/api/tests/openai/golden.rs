@@ -5,12 +5,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use gembridge_core::driver::Signal;
-use gembridge_core::model::{Stop, Text, Usage};
+use gembridge_core::model::{Event, Stop, Text, Usage};
 use serde_json::{Value, json};
 
 use crate::support::agents::Troupe;
 use crate::support::http::Answer;
 use crate::support::stage::Stage;
+use crate::support::tools::Workshop;
 use crate::support::{done_with, stopped, text, thought, update};
 
 fn cases() -> Vec<PathBuf> {
@@ -24,9 +25,37 @@ fn read(case: &Path, name: &str) -> String {
     fs::read_to_string(case.join(name)).unwrap_or_else(|error| panic!("{}/{name}: {error}", case.display()))
 }
 
+/// Does what stands in the lines, as the agent. Words and tools take two ways to the session: what comes first must
+/// have arrived before the other is sent.
+async fn perform(events: &str, stage: &Stage, troupe: &Troupe, tools: &Workshop) {
+    let (mut words, mut deeds) = (0, 0);
+    for line in events.lines() {
+        let event: Value = serde_json::from_str(line).unwrap();
+        let (call, output) = (&event["call"], &event["output"]);
+        if call.is_null() && output.is_null() {
+            if deeds > 0 {
+                stage.until_logged(deeds, |event| matches!(event, Event::Called(_) | Event::Output(_))).await;
+            }
+            words += 1;
+            troupe.does(0, [signal(&event)]).await;
+            continue;
+        }
+        if words > 0 {
+            stage
+                .until_logged(words, |event| matches!(event, Event::Text(_) | Event::Thought(_) | Event::Usage(_)))
+                .await;
+        }
+        deeds += 1;
+        if call.is_null() {
+            tools.output(0, output).await;
+        } else {
+            drop(tools.call(0, call["tool"].as_str().unwrap(), &call["arguments"]).await);
+        }
+    }
+}
+
 /// One line of `events.jsonl` as a signal.
-fn signal(line: &str) -> Signal {
-    let event: Value = serde_json::from_str(line).unwrap();
+fn signal(event: &Value) -> Signal {
     let (kind, value) = event.as_object().unwrap().iter().next().unwrap();
     let word = || value.as_str().unwrap();
     match kind.as_str() {
@@ -58,14 +87,18 @@ fn signal(line: &str) -> Signal {
 
 async fn play(case: &Path, stream: bool) -> Answer {
     let events = read(case, "events.jsonl");
-    let troupe = Troupe::new(move |_| events.lines().map(|line| vec![signal(line)]).collect());
-    let stage = Stage::new(&troupe).await;
+    let (troupe, tools) = (Troupe::new(|_| vec![]), Workshop::new());
+    let stage = Stage::with_calls_at_once(&troupe, &tools).await;
     let mut request: Value = serde_json::from_str(&read(case, "request.json")).unwrap();
     request["stream"] = json!(stream);
     if stream {
         request["stream_options"] = json!({"include_usage": true});
     }
-    stage.stream(&request).await.whole().await
+    let (answer, ()) = tokio::join!(async { stage.stream(&request).await.whole().await }, async {
+        troupe.until_prompted(0).await;
+        perform(&events, &stage, &troupe, &tools).await;
+    });
+    answer
 }
 
 /// What differs each time, made equal.
@@ -73,7 +106,18 @@ fn settled(mut value: Value) -> Value {
     value["id"] = json!("chatcmpl-0");
     value["created"] = json!(0);
     value["system_fingerprint"] = json!("fp_0");
+    for (at, id) in call_ids(&value).iter().enumerate() {
+        value = serde_json::from_str(&value.to_string().replace(id, &format!("call_{at}"))).unwrap();
+    }
     value
+}
+
+/// The ids of calls, in order.
+fn call_ids(value: &Value) -> Vec<String> {
+    let choices = value["choices"].as_array().unwrap();
+    let of = |choice: &Value| ["message", "delta"].map(|side| choice[side]["tool_calls"].as_array().cloned());
+    let calls = choices.iter().flat_map(of).flatten().flatten();
+    calls.map(|call| call["id"].as_str().unwrap().to_owned()).collect()
 }
 
 /// The stream, with each chunk settled and its keys in the order of the wire.
@@ -81,9 +125,10 @@ fn settled_stream(answer: &Answer) -> String {
     let id = answer.chunks()[0]["id"].as_str().unwrap().to_owned();
     let created = answer.chunks()[0]["created"].to_string();
     let fingerprint = answer.chunks()[0]["system_fingerprint"].as_str().unwrap().to_owned();
-    answer
-        .body
-        .replace(&id, "chatcmpl-0")
+    let ids: Vec<String> = answer.chunks().iter().flat_map(call_ids).collect();
+    let named = |body: String, (at, id): (usize, &String)| body.replace(id, &format!("call_{at}"));
+    let body = ids.iter().enumerate().fold(answer.body.clone(), named);
+    body.replace(&id, "chatcmpl-0")
         .replace(&format!("\"created\":{created}"), "\"created\":0")
         .replace(&fingerprint, "fp_0")
 }
@@ -103,7 +148,18 @@ fn folded(chunks: &[Value]) -> Value {
                 choices.push(json!({"index": index, "message": message, "logprobs": null, "finish_reason": null}));
             }
             let choice = &mut choices[index];
-            for field in ["content", "reasoning_content"] {
+            for call in piece["delta"]["tool_calls"].as_array().into_iter().flatten() {
+                let message = choice["message"].as_object_mut().unwrap();
+                let calls = message.entry("tool_calls").or_insert(json!([])).as_array_mut().unwrap();
+                assert_eq!(call["index"], calls.len(), "calls come in order");
+                let mut call = call.clone();
+                call.as_object_mut().unwrap().remove("index");
+                calls.push(call);
+            }
+            if !piece["delta"]["function_call"].is_null() {
+                choice["message"]["function_call"] = piece["delta"]["function_call"].clone();
+            }
+            for field in ["content", "reasoning_content", "refusal"] {
                 if let Some(more) = piece["delta"][field].as_str() {
                     let before = choice["message"][field].as_str().unwrap_or_default().to_owned();
                     choice["message"][field] = json!(before + more);
@@ -112,6 +168,13 @@ fn folded(chunks: &[Value]) -> Value {
             if !piece["finish_reason"].is_null() {
                 choice["finish_reason"] = piece["finish_reason"].clone();
             }
+        }
+    }
+    for choice in &mut choices {
+        let message = &mut choice["message"];
+        let says_otherwise = ["tool_calls", "function_call", "refusal"].iter().any(|way| !message[way].is_null());
+        if says_otherwise && message["content"] == "" {
+            message["content"] = Value::Null;
         }
     }
     let first = &chunks[0];

@@ -3,6 +3,7 @@
 pub mod agents;
 pub mod http;
 pub mod stage;
+pub mod tools;
 
 use gembridge_core::driver::{AgentStop, Signal, Update};
 use gembridge_core::model::{Event, Stop, Usage};

@@ -2,6 +2,7 @@
 //! was serialised once.
 
 use bytes::{BufMut as _, Bytes, BytesMut};
+use gembridge_core::model::Text;
 
 use super::{Head, Pieces};
 use crate::openai::wire;
@@ -70,7 +71,7 @@ impl Chunks {
     /// Where the text of this answer goes.
     pub(in crate::openai) fn of(&mut self, index: usize) -> ChunkPieces<'_> {
         self.fresh = false;
-        ChunkPieces { templates: &self.templates[index], out: &mut self.out }
+        ChunkPieces { chunks: self, index }
     }
 
     pub(in crate::openai) fn finish(&mut self, index: usize, reason: wire::FinishReason) {
@@ -133,17 +134,39 @@ fn event(chunk: &wire::CompletionChunk<'_>) -> Vec<u8> {
 }
 
 pub(in crate::openai) struct ChunkPieces<'a> {
-    templates: &'a Templates,
-    out: &'a mut BytesMut,
+    chunks: &'a mut Chunks,
+    index: usize,
+}
+
+impl ChunkPieces<'_> {
+    /// A chunk of its own: what is not text comes once, and is not worth a template.
+    fn put(&mut self, delta: wire::Delta<'_>) {
+        let chunk = self.chunks.chunk(self.index, delta, None);
+        self.chunks.out.put_slice(&chunk);
+    }
 }
 
 impl Pieces for ChunkPieces<'_> {
     fn text(&mut self, escaped: &[u8]) {
-        self.templates.text.fill(escaped, self.out);
+        self.chunks.templates[self.index].text.fill(escaped, &mut self.chunks.out);
     }
 
     fn thought(&mut self, escaped: &[u8]) {
-        self.templates.thought.fill(escaped, self.out);
+        self.chunks.templates[self.index].thought.fill(escaped, &mut self.chunks.out);
+    }
+
+    fn refusal(&mut self, escaped: &[u8]) {
+        let text = Text::escaped(Bytes::copy_from_slice(escaped));
+        self.put(wire::Delta { refusal: Some(&text.to_str()), ..wire::Delta::default() });
+    }
+
+    fn call(&mut self, at: usize, call: wire::CalledTool) {
+        let call = wire::CalledTool { index: Some(at), ..call };
+        self.put(wire::Delta { tool_calls: &[call], ..wire::Delta::default() });
+    }
+
+    fn function_call(&mut self, call: wire::CalledFunction) {
+        self.put(wire::Delta { function_call: Some(&call), ..wire::Delta::default() });
     }
 }
 

@@ -2,14 +2,18 @@
 
 use std::borrow::Cow;
 
-use gembridge_core::model::{Content, Event, Failure, FailureKind, Outcome, Stop, Text, Usage};
+use gembridge_core::model::{CallId, ClientCall, Content, Event, Outcome, Stop, Text, Usage};
 use gembridge_core::session::conversation::{Fingerprint, Growing, Role};
+use gembridge_core::session::demand::{Demand, Verdict};
 
 use super::Pieces;
+use super::calls::{CallOptions, Calls, Parking, in_words as call_in_words};
 use super::cut::{Cut, Passed};
+use super::demanded::Demanded;
+use super::ending::{Ending, ending};
 use super::surrogate::Halves;
 use super::tool::ToolResults;
-use crate::openai::decode::TokenLimit;
+use crate::openai::decode::{TokenLimit, Wording};
 use crate::openai::wire::FinishReason;
 
 pub(in crate::openai) struct Reading {
@@ -17,6 +21,8 @@ pub(in crate::openai) struct Reading {
     thought: Halves,
     cut: Option<Cut>,
     tools: Option<ToolResults>,
+    calls: Calls,
+    demanded: Option<Demanded>,
     /// The conversation with this answer as its newest message, as far as it has come.
     fingerprint: Option<Growing>,
     usage: Usage,
@@ -26,23 +32,14 @@ pub(in crate::openai) struct Reading {
     mid_line: bool,
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone)]
 pub(in crate::openai) struct ReadingOptions {
     pub stop: Vec<String>,
     pub limit: Option<TokenLimit>,
+    /// What the agent's own tools gave back is part of the text.
     pub show_tools: bool,
-}
-
-/// How an answer ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::openai) enum Ending {
-    /// The agent is done, and knows what it said.
-    Finished(FinishReason),
-    /// The agent is done, but what it keeps of this turn is not what the client has.
-    Forgotten(FinishReason),
-    /// We ended it; the agent still works.
-    Cut(FinishReason),
-    Failed(Failure),
+    pub calls: CallOptions,
+    pub demand: Demand,
 }
 
 impl Reading {
@@ -54,6 +51,8 @@ impl Reading {
             thought: Halves::default(),
             cut: Cut::new(options.stop, options.limit),
             tools: options.show_tools.then(ToolResults::default),
+            calls: Calls::new(options.calls),
+            demanded: Demanded::new(options.demand),
             fingerprint,
             usage: Usage::default(),
             heard: false,
@@ -72,8 +71,16 @@ impl Reading {
         self.said
     }
 
-    pub(in crate::openai) fn usage(&self) -> &Usage {
-        &self.usage
+    /// What was used since the last time.
+    pub(in crate::openai) fn take_usage(&mut self) -> Usage {
+        std::mem::take(&mut self.usage)
+    }
+
+    /// Calls that wait from before.
+    pub(in crate::openai) fn know(&mut self, waiting: Vec<ClientCall>) {
+        for call in waiting {
+            self.calls.know(call);
+        }
     }
 
     /// The conversation with the whole answer.
@@ -83,8 +90,24 @@ impl Reading {
 
     /// Reads one event of the turn; `Some` is the end.
     pub(in crate::openai) fn event(&mut self, event: &Event, out: &mut impl Pieces) -> Option<Ending> {
-        self.heard |= is_done_for_the_prompt(event);
-        self.said |= matches!(event, Event::Text(_) | Event::Thought(_) | Event::Content(_));
+        let ending = self.read(event, out);
+        if self.demanded.is_none() {
+            self.heard |= is_done_for_the_prompt(event);
+            self.said |= matches!(event, Event::Text(_) | Event::Thought(_) | Event::Content(_));
+        } else {
+            // What is held back may come to nothing, and then the status of the response still can say so.
+            let is_thought = matches!(event, Event::Thought(_));
+            self.said |= is_thought;
+            self.heard |= match &ending {
+                None => is_thought,
+                Some(Ending::Again(_) | Ending::Refused(_)) => false,
+                Some(_) => true,
+            };
+        }
+        ending
+    }
+
+    fn read(&mut self, event: &Event, out: &mut impl Pieces) -> Option<Ending> {
         match event {
             Event::Text(text) => self.on_text(text, out),
             Event::Thought(text) => self.on_thought(text, out),
@@ -101,6 +124,17 @@ impl Reading {
                 self.usage.merge(usage);
                 None
             }
+            Event::Called(call) => {
+                self.calls.know((**call).clone());
+                None
+            }
+            Event::Parked(waiting) => self.on_parked(waiting, out),
+            Event::Output(output) => {
+                if let Some(demanded) = &mut self.demanded {
+                    demanded.output(output);
+                }
+                None
+            }
             Event::Ended(outcome) => Some(self.on_ended(outcome, out)),
             Event::Prompted { .. }
             | Event::Started
@@ -115,10 +149,7 @@ impl Reading {
             | Event::Title(_)
             | Event::Other { .. }
             | Event::AgentReplaced { .. }
-            | Event::Called(_)
-            | Event::Parked(_)
-            | Event::Returned { .. }
-            | Event::Output(_) => None,
+            | Event::Returned { .. } => None,
         }
     }
 
@@ -132,7 +163,7 @@ impl Reading {
             Cow::Borrowed(bytes) if bytes.len() == text.len() => text.to_str(),
             other => Cow::Owned(unescaped(other)),
         };
-        if self.cut.is_some() {
+        if self.cut.is_some() || self.demanded.is_some() {
             return self.say(&plain, out);
         }
         if let Some(fingerprint) = &mut self.fingerprint {
@@ -158,8 +189,19 @@ impl Reading {
         passed.end.map(Ending::Cut)
     }
 
-    /// Plain text on its way out, past the client's limits.
+    /// Plain text on its way out, unless it has to wait.
     fn say(&mut self, text: &str, out: &mut impl Pieces) -> Option<Ending> {
+        match &mut self.demanded {
+            Some(demanded) => {
+                demanded.text(text);
+                None
+            }
+            None => self.say_now(text, out),
+        }
+    }
+
+    /// Plain text on its way out, past the client's limits.
+    fn say_now(&mut self, text: &str, out: &mut impl Pieces) -> Option<Ending> {
         match &mut self.cut {
             Some(cut) => {
                 let passed = cut.text(text);
@@ -185,15 +227,9 @@ impl Reading {
         if matches!(end, Ending::Failed(_)) {
             return end;
         }
-        // A half whose other half never came is no character.
-        if self.thought.rest().is_some() {
-            out.thought(LONE_HALF);
-        }
-        if self.text.rest().is_some() {
-            if let Some(fingerprint) = &mut self.fingerprint {
-                fingerprint.text("\u{FFFD}");
-            }
-            out.text(LONE_HALF);
+        self.end_halves(out);
+        if let Some(ending) = self.judged(outcome, &end, out) {
+            return ending;
         }
         let rest = self.cut.as_mut().map(Cut::rest);
         match rest.and_then(|rest| self.pass(rest, out)) {
@@ -201,6 +237,78 @@ impl Reading {
             Some(reason) => Ending::Forgotten(reason),
             None => end,
         }
+    }
+
+    /// A half whose other half never came is no character.
+    fn end_halves(&mut self, out: &mut impl Pieces) {
+        if self.thought.rest().is_some() {
+            out.thought(LONE_HALF);
+        }
+        if self.text.rest().is_some() {
+            match (&mut self.demanded, &mut self.fingerprint) {
+                (Some(demanded), _) => return demanded.text("\u{FFFD}"),
+                (None, Some(fingerprint)) => fingerprint.text("\u{FFFD}"),
+                (None, None) => {}
+            }
+            out.text(LONE_HALF);
+        }
+    }
+
+    /// What becomes of an answer that was held back. `None`: it is out.
+    fn judged(&mut self, outcome: &Outcome, end: &Ending, out: &mut impl Pieces) -> Option<Ending> {
+        let demanded = self.demanded.as_mut()?;
+        if matches!(outcome, Outcome::Finished(Stop::Refusal)) {
+            let words = Some(demanded.take_text()).filter(|text| !text.is_empty());
+            let words = words.unwrap_or_else(|| "the agent refused to answer".to_owned());
+            out.refusal(&Text::plain(words).to_escaped());
+            return Some(Ending::Forgotten(FinishReason::Stop));
+        }
+        let text = match end {
+            Ending::Finished(_) => match demanded.judge(self.calls.made()) {
+                Verdict::Done => demanded.take_text(),
+                Verdict::Output(output) => String::from_utf8_lossy(&output.0).into_owned(),
+                Verdict::Again(prompt) => return Some(Ending::Again(prompt)),
+                Verdict::Failed(message) => return Some(Ending::Unmet(demanded.unmet(), message)),
+            },
+            // It was ended before it was whole: what came is all there is.
+            _ => demanded.take_text(),
+        };
+        match self.say_now(&text, out) {
+            Some(Ending::Cut(reason)) => Some(Ending::Forgotten(reason)),
+            other => other,
+        }
+    }
+
+    fn on_parked(&mut self, waiting: &[CallId], out: &mut impl Pieces) -> Option<Ending> {
+        let calls = match self.calls.park(waiting) {
+            Parking::Show(calls) => calls,
+            Parking::Refuse(results) => return Some(Ending::Refused(results)),
+            Parking::Fail(failure) => return Some(Ending::Failed(failure)),
+        };
+        self.end_halves(out);
+        let beside = self.demanded.as_mut().map(Demanded::beside_a_call).unwrap_or_default();
+        let ending = self.say_now(&beside, out);
+        if ending.is_some() {
+            return ending;
+        }
+        let rest = self.cut.as_mut().map(Cut::rest);
+        if let Some(reason) = rest.and_then(|rest| self.pass(rest, out)) {
+            return Some(Ending::Cut(reason));
+        }
+        for (at, call) in calls.iter().enumerate() {
+            let call = call_in_words(call);
+            if let Some(fingerprint) = &mut self.fingerprint {
+                fingerprint.call(&call.function.name, &call.function.arguments);
+            }
+            match self.calls.wording() {
+                Wording::Tools => out.call(at, call),
+                Wording::Functions => out.function_call(call.function),
+            }
+        }
+        Some(Ending::Parked(match self.calls.wording() {
+            Wording::Tools => FinishReason::ToolCalls,
+            Wording::Functions => FinishReason::FunctionCall,
+        }))
     }
 }
 
@@ -234,35 +342,6 @@ pub(in crate::openai) fn is_done_for_the_prompt(event: &Event) -> bool {
 }
 
 const LONE_HALF: &[u8] = b"\\ufffd";
-
-/// The agent's word for the end, in this dialect. A bound of the agent on its own work leaves an answer that is not
-/// complete, so it counts as `length`; a person who stopped the turn elsewhere wanted it to end there.
-fn ending(outcome: &Outcome) -> Ending {
-    match outcome {
-        Outcome::Finished(Stop::EndTurn | Stop::Other(_)) => Ending::Finished(FinishReason::Stop),
-        Outcome::Finished(Stop::MaxTokens | Stop::MaxTurnRequests) => Ending::Forgotten(FinishReason::Length),
-        Outcome::Finished(Stop::Refusal) => Ending::Forgotten(FinishReason::ContentFilter),
-        Outcome::Cancelled => Ending::Forgotten(FinishReason::Stop),
-        Outcome::Interrupted(failure) if is_full_context(failure) => Ending::Forgotten(FinishReason::Length),
-        Outcome::Interrupted(failure) => Ending::Failed(failure.clone()),
-    }
-}
-
-/// Providers say in words that a conversation has grown too long for the model.
-fn is_full_context(failure: &Failure) -> bool {
-    const WORDS: [&str; 6] = [
-        "context window",
-        "context length",
-        "context_length_exceeded",
-        "maximum number of tokens",
-        "input token count",
-        "prompt is too long",
-    ];
-    matches!(failure.kind, FailureKind::Refused { .. }) && {
-        let message = failure.message.to_lowercase();
-        WORDS.iter().any(|words| message.contains(words))
-    }
-}
 
 /// A piece of an answer that is not text, in a client that reads text.
 fn in_words(content: &Content) -> String {

@@ -10,11 +10,14 @@ pub(in crate::openai) struct Wholes {
     answers: Vec<Whole>,
 }
 
-/// The bodies of two JSON strings.
+/// The bodies of JSON strings, and what was called.
 #[derive(Default)]
 pub(in crate::openai) struct Whole {
     text: Vec<u8>,
     thought: Vec<u8>,
+    refusal: Option<Vec<u8>>,
+    calls: Vec<wire::CalledTool>,
+    function_call: Option<wire::CalledFunction>,
     reason: Option<wire::FinishReason>,
 }
 
@@ -38,15 +41,18 @@ impl Wholes {
 
     /// The body of the response.
     pub(in crate::openai) fn encode(self, usage: Option<wire::Usage>) -> Result<Vec<u8>, serde_json::Error> {
-        let mut texts = Vec::with_capacity(self.answers.len());
-        for answer in self.answers {
-            let thought = if answer.thought.is_empty() { None } else { Some(quoted(&answer.thought)?) };
-            texts.push((quoted(&answer.text)?, thought, answer.reason.unwrap_or(wire::FinishReason::Stop)));
-        }
-        let choices = texts.iter().enumerate().map(|(index, (text, thought, finish_reason))| {
-            let reasoning_content = thought.as_deref();
-            let message = wire::Answer { role: "assistant", content: text, reasoning_content, refusal: None };
-            wire::Choice { index, message, logprobs: None, finish_reason: *finish_reason }
+        let texts = self.answers.iter().map(Texts::of).collect::<Result<Vec<_>, _>>()?;
+        let choices = self.answers.iter().zip(&texts).enumerate().map(|(index, (answer, texts))| {
+            let message = wire::Answer {
+                role: "assistant",
+                content: texts.text.as_deref(),
+                reasoning_content: texts.thought.as_deref(),
+                refusal: texts.refusal.as_deref(),
+                tool_calls: &answer.calls,
+                function_call: answer.function_call.as_ref(),
+            };
+            let finish_reason = answer.reason.unwrap_or(wire::FinishReason::Stop);
+            wire::Choice { index, message, logprobs: None, finish_reason }
         });
         serde_json::to_vec(&wire::Completion {
             id: &self.head.id,
@@ -56,6 +62,25 @@ impl Wholes {
             system_fingerprint: &self.head.system_fingerprint,
             choices: choices.collect(),
             usage,
+        })
+    }
+}
+
+/// An answer's texts as JSON strings.
+struct Texts {
+    text: Option<Box<RawValue>>,
+    thought: Option<Box<RawValue>>,
+    refusal: Option<Box<RawValue>>,
+}
+
+impl Texts {
+    fn of(answer: &Whole) -> Result<Self, serde_json::Error> {
+        let is_text = answer.refusal.is_none() && answer.calls.is_empty() && answer.function_call.is_none();
+        let some = |body: &[u8]| if body.is_empty() { Ok(None) } else { quoted(body).map(Some) };
+        Ok(Self {
+            text: if is_text { Some(quoted(&answer.text)?) } else { some(&answer.text)? },
+            thought: some(&answer.thought)?,
+            refusal: answer.refusal.as_deref().map(quoted).transpose()?,
         })
     }
 }
@@ -76,5 +101,17 @@ impl Pieces for Whole {
 
     fn thought(&mut self, escaped: &[u8]) {
         self.thought.extend_from_slice(escaped);
+    }
+
+    fn refusal(&mut self, escaped: &[u8]) {
+        self.refusal.get_or_insert_default().extend_from_slice(escaped);
+    }
+
+    fn call(&mut self, _: usize, call: wire::CalledTool) {
+        self.calls.push(call);
+    }
+
+    fn function_call(&mut self, call: wire::CalledFunction) {
+        self.function_call = Some(call);
     }
 }

@@ -34,6 +34,9 @@ object! {
         "name" => name: Str<'a> as [String],
         "tool_calls" => tool_calls: Bounded<ToolCall<'a>, 256> as [Vec<ToolCall<'static>>],
         "tool_call_id" => tool_call_id: Str<'a> as [String],
+        /// What older clients have instead of `tool_calls`.
+        "function_call" => function_call: Box<FunctionCall<'a>> as [FunctionCall<'static>],
+        "refusal" => refusal: Str<'a> as [String],
     }
 }
 

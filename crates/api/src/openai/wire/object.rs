@@ -108,35 +108,6 @@ impl<'de: 'a, 'a, T: Deserialize<'de> + 'a, const MAX: usize> Deserialize<'de> f
     }
 }
 
-/// A word, or an object that we do not look into.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum WordOrObject<'a> {
-    Word(Str<'a>),
-    Object,
-}
-
-impl<'de: 'a, 'a> Deserialize<'de> for WordOrObject<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Either;
-        impl<'de> Visitor<'de> for Either {
-            type Value = WordOrObject<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a string or an object")
-            }
-
-            fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
-                Ok(WordOrObject::Word(Str(Cow::Owned(text.to_owned()))))
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
-                Anything.visit_map(map).map(|_| WordOrObject::Object)
-            }
-        }
-        deserializer.deserialize_any(Either)
-    }
-}
-
 /// A value that is read for its form alone: nothing of it is kept. The parser's own bound on depth holds, and objects
 /// in it have no key twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use super::object::AnyObject;
 use super::object::object;
-use super::{Bounded, Message, OneOrMany, Skipped, Str, WordOrObject};
+use super::{Bounded, Function, Message, OneOrMany, ResponseFormat, Skipped, Str, Tool, ToolChoice, ToolName, WordOr};
 
 object! {
     /// A request for an answer. Fields that are accepted without effect, and unknown ones, come back by name in the
@@ -19,17 +19,19 @@ object! {
         "stop" => stop: OneOrMany<'a, Str<'a>, 4> as [Vec<String>],
         /// Ends the answer after about so many tokens: a character of ASCII counts as a quarter, any other as one.
         "max_tokens" => max_tokens: u64 as [u64],
-        /// The same, thoughts included.
+        /// As `max_tokens`, thoughts included.
         "max_completion_tokens" => max_completion_tokens: u64 as [u64],
-        /// Not part of this version.
-        "tools" => tools: Bounded<Skipped, 256> as [Vec<AnyObject>],
-        /// Not part of this version.
-        "functions" => functions: Bounded<Skipped, 256> as [Vec<AnyObject>],
-        /// `none` or `auto`.
-        "tool_choice" => tool_choice: WordOrObject<'a> as [String],
-        /// `none` or `auto`.
-        "function_call" => function_call: WordOrObject<'a> as [String],
-        /// `text` only in this version.
+        /// Tools that the client runs. A call of one ends the answer; the next request brings its result, and the
+        /// agent goes on where it was.
+        "tools" => tools: Bounded<Tool<'a>, 256> as [Vec<Tool<'static>>],
+        /// What older clients have instead of `tools`.
+        "functions" => functions: Bounded<Function<'a>, 256> as [Vec<Function<'static>>],
+        /// `auto`, `none`, `required`, or the tools that may be called.
+        "tool_choice" => tool_choice: WordOr<'a, ToolChoice<'a>> as [ToolChoice<'static>],
+        /// `auto`, `none`, or the one to call.
+        "function_call" => function_call: WordOr<'a, ToolName<'a>> as [ToolName<'static>],
+        /// `false`: one call in each answer.
+        "parallel_tool_calls" => parallel_tool_calls: bool as [bool],
         "response_format" => response_format: ResponseFormat<'a> as [ResponseFormat<'static>],
         /// Refused: agents do not report them.
         "logprobs" => logprobs: Skipped as [bool],
@@ -59,8 +61,6 @@ object! {
         "reasoning_effort" => reasoning_effort: Skipped as [String],
         /// Accepted and ignored.
         "verbosity" => verbosity: Skipped as [String],
-        /// Accepted and ignored.
-        "parallel_tool_calls" => parallel_tool_calls: Skipped as [bool],
     }
 }
 
@@ -68,12 +68,5 @@ object! {
     pub struct StreamOptions<'a> {
         "include_usage" => include_usage: bool as [bool],
         "include_obfuscation" => include_obfuscation: Skipped as [bool],
-    }
-}
-
-object! {
-    pub struct ResponseFormat<'a> {
-        "type" => kind: Str<'a> as [String],
-        "json_schema" => json_schema: Skipped as [AnyObject],
     }
 }

@@ -30,13 +30,39 @@ pub struct Choice<'a> {
 pub struct Answer<'a> {
     /// `assistant`
     pub role: &'static str,
-    #[schema(value_type = String)]
-    pub content: &'a RawValue,
+    /// Null beside calls, and in a refusal.
+    #[schema(value_type = Option<String>)]
+    pub content: Option<&'a RawValue>,
     /// The agent's thoughts.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub reasoning_content: Option<&'a RawValue>,
-    pub refusal: Option<&'static str>,
+    #[schema(value_type = Option<String>)]
+    pub refusal: Option<&'a RawValue>,
+    /// Tools of the client that the agent waits for.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub tool_calls: &'a [CalledTool],
+    /// The same for older clients.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub function_call: Option<&'a CalledFunction>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub struct CalledTool {
+    /// Only in chunks: which of the calls this is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub index: Option<usize>,
+    pub id: String,
+    /// `function`
+    pub r#type: &'static str,
+    pub function: CalledFunction,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub struct CalledFunction {
+    pub name: String,
+    /// JSON.
+    pub arguments: String,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -86,6 +112,12 @@ pub struct Delta<'a> {
     pub content: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reasoning_content: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refusal: Option<&'a str>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub tool_calls: &'a [CalledTool],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub function_call: Option<&'a CalledFunction>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
@@ -94,6 +126,8 @@ pub enum FinishReason {
     Stop,
     Length,
     ContentFilter,
+    ToolCalls,
+    FunctionCall,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::Request;
 use axum::middleware::{Next, from_fn};
@@ -12,16 +13,18 @@ use gembridge_api::identity::{Identity, Rank};
 use gembridge_api::openai::{OpenAi, OpenAiConfig, router};
 use gembridge_core::driver::Driver;
 use gembridge_core::limit::Limits;
-use gembridge_core::model::{AgentName, Principal};
-use gembridge_core::session::{AgentSetup, SessionHandle, Sessions, SessionsConfig, Viewer};
+use gembridge_core::log::{From, LogEntry, Pace};
+use gembridge_core::model::{AgentName, Event, Principal, Seq};
+use gembridge_core::session::{AgentSetup, SessionHandle, Sessions, SessionsConfig, TurnState, Viewer};
 use gembridge_core::turn::PermissionPolicy;
 use gembridge_store::MemoryStore;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
-use super::agents::Troupe;
+use super::agents::{PATIENCE, Troupe};
 use super::http::{Answer, Stream, post};
+use super::tools::Workshop;
 
 pub struct Stage {
     pub address: SocketAddr,
@@ -35,6 +38,7 @@ pub struct Setting {
     pub limits: Limits,
     pub mapped: BTreeMap<String, String>,
     pub unknown: UnknownModels,
+    pub tools: Option<Arc<Workshop>>,
 }
 
 impl Default for Setting {
@@ -44,6 +48,7 @@ impl Default for Setting {
             limits: Limits::default(),
             mapped: BTreeMap::new(),
             unknown: UnknownModels::FallBack,
+            tools: None,
         }
     }
 }
@@ -54,6 +59,18 @@ impl Stage {
         Self::with(&[("played", troupe)], Setting::default()).await
     }
 
+    /// The same, with a place for the client's tools.
+    pub async fn with_tools(troupe: &Arc<Troupe>, tools: &Arc<Workshop>) -> Self {
+        Self::with(&[("played", troupe)], Setting { tools: Some(Arc::clone(tools)), ..Setting::default() }).await
+    }
+
+    /// The same, for agents that call several at once: they have all the time that a busy machine needs.
+    pub async fn with_calls_at_once(troupe: &Arc<Troupe>, tools: &Arc<Workshop>) -> Self {
+        let mut setting = Setting { tools: Some(Arc::clone(tools)), ..Setting::default() };
+        setting.limits.gather = Duration::from_secs(1);
+        Self::with(&[("played", troupe)], setting).await
+    }
+
     pub async fn with(agents: &[(&str, &Arc<Troupe>)], setting: Setting) -> Self {
         let setup = |troupe: &Arc<Troupe>| AgentSetup {
             driver: Arc::clone(troupe) as Arc<dyn Driver>,
@@ -61,7 +78,11 @@ impl Stage {
             policy: PermissionPolicy::reject(),
         };
         let map: HashMap<_, _> = agents.iter().map(|(name, troupe)| (AgentName::new(*name), setup(troupe))).collect();
-        let sessions = Arc::new(Sessions::new(Arc::new(MemoryStore::new()), map, SessionsConfig::default()));
+        let mut sessions = Sessions::new(Arc::new(MemoryStore::new()), map, SessionsConfig::default());
+        if let Some(tools) = setting.tools {
+            sessions = sessions.with_tool_host(tools);
+        }
+        let sessions = Arc::new(sessions);
         let config = CatalogConfig {
             default_agent: AgentName::new(agents[0].0),
             mapped: setting.mapped,
@@ -82,6 +103,28 @@ impl Stage {
     pub async fn session(&self, headers: &hyper::HeaderMap) -> SessionHandle {
         let id = headers["x-session-id"].to_str().expect("ASCII").parse().expect("an id");
         self.sessions.get(id, &Viewer::Admin).await.expect("the session is there")
+    }
+
+    /// Waits until so many of these events are in the log of the session whose turn runs.
+    pub async fn until_logged(&self, number: usize, counts: impl Fn(&Event) -> bool) {
+        let handle = self.at_work().await;
+        let mut seen = handle.attach(From::After(Seq::START), Pace::Own).await.expect("the session is there");
+        let count = |batch: &[LogEntry]| batch.iter().filter(|entry| counts(&entry.event)).count();
+        let mut found: usize = seen.snapshot.iter().map(|batch| count(batch)).sum();
+        while found < number {
+            let batch = tokio::time::timeout(PATIENCE, seen.follow.recv()).await.expect("more is logged");
+            found += count(&batch.expect("the session is there"));
+        }
+    }
+
+    /// The session whose turn runs. Others were made ahead.
+    async fn at_work(&self) -> SessionHandle {
+        for handle in self.sessions.live() {
+            if handle.describe().await.is_ok_and(|state| matches!(state.turn, TurnState::Running(_))) {
+                return handle;
+            }
+        }
+        panic!("no turn runs");
     }
 
     /// A whole answer.

@@ -1,0 +1,134 @@
+//! What was said, in the core's words: borrowed from the request.
+
+use gembridge_core::model::PromptAbilities;
+use gembridge_core::session::conversation::{CallName, MediaKind, Part, Role, Said, Words};
+
+use super::{brief, media};
+use crate::openai::wire::{ChatRequest, Content, FunctionCall, Message, OneOrMany};
+use crate::problem::Problem;
+
+/// The conversation, borrowed from the request.
+pub fn conversation<'a>(request: &'a ChatRequest<'_>) -> Result<Vec<Said<'a>>, Problem> {
+    let messages = request.messages.as_ref().map_or(&[][..], |messages| &messages.0);
+    if messages.is_empty() {
+        return Err(Problem::invalid("messages", "`messages` is empty; say at least one thing"));
+    }
+    let mut calling = None;
+    let mut conversation = Vec::with_capacity(messages.len());
+    for (at, message) in messages.iter().enumerate() {
+        if message.tool_calls.is_some() {
+            calling = Some(message);
+        }
+        conversation.push(said(at, message, calling)?);
+    }
+    if conversation.last().is_some_and(says_nothing) {
+        let param = format!("messages[{}].content", messages.len() - 1);
+        return Err(Problem::invalid(param, "the newest message is empty; say something in it"));
+    }
+    Ok(conversation)
+}
+
+/// A user's message without a word and without anything else.
+fn says_nothing(said: &Said<'_>) -> bool {
+    said.role == Role::User && said.parts().all(|part| matches!(part, Part::Text(text) if text.trim().is_empty()))
+}
+
+/// `calling` is the nearest message with calls.
+fn said<'a>(at: usize, message: &'a Message<'_>, calling: Option<&'a Message<'_>>) -> Result<Said<'a>, Problem> {
+    let role = match message.role.as_deref() {
+        Some("system" | "developer") => Role::System,
+        Some("user") => Role::User,
+        Some("assistant") => Role::Assistant,
+        Some("tool" | "function") => Role::Tool,
+        other => {
+            let message = match other {
+                Some(other) => format!("`{}` is no role of a message", brief(other)),
+                None => "a message has no role".to_owned(),
+            };
+            let message = format!("{message}; use `system`, `developer`, `user`, `assistant` or `tool`");
+            return Err(Problem::invalid(format!("messages[{at}].role"), message));
+        }
+    };
+    let called = calls(message);
+    let content = message.content.as_ref();
+    let words = match (content, role) {
+        (Some(OneOrMany::One(text)), Role::System | Role::User) => Words::Text(text),
+        (Some(OneOrMany::One(text)), Role::Assistant) if called.is_empty() => Words::Text(text),
+        (None, Role::Assistant) if called.is_empty() => Words::Text(message.refusal.as_deref().unwrap_or_default()),
+        (None, Role::System | Role::User | Role::Tool) => {
+            let param = format!("messages[{at}].content");
+            return Err(Problem::invalid(param, "a message has no `content`; give it a string or parts"));
+        }
+        (content, _) => {
+            let mut parts = Vec::new();
+            if role == Role::Tool {
+                parts.extend(answered(calling, message).map(Part::ResultOf));
+            }
+            if let Some(content) = content {
+                parts.extend(self::parts(at, content)?);
+            }
+            if !called.is_empty() {
+                parts.retain(|part| !matches!(part, Part::Text("")));
+                parts.extend(called);
+            }
+            Words::Parts(parts)
+        }
+    };
+    Ok(Said { role, words })
+}
+
+/// The calls that a message makes.
+fn calls<'a>(message: &'a Message<'_>) -> Vec<Part<'a>> {
+    let calls = message.tool_calls.as_ref().map_or(&[][..], |calls| &calls.0);
+    let functions = calls.iter().map(|call| call.function.as_deref()).chain([message.function_call.as_deref()]);
+    let several = calls.len() > 1;
+    let part = |(at, function): (usize, Option<&'a FunctionCall<'_>>)| {
+        let function = function?;
+        let tool = function.name.as_deref().unwrap_or_default();
+        let call = CallName { tool, place: several.then_some(at + 1) };
+        Some(Part::Call { call, arguments: function.arguments.as_deref().unwrap_or_default() })
+    };
+    functions.enumerate().filter_map(part).collect()
+}
+
+/// Which call the message is the result of.
+fn answered<'a>(calls: Option<&'a Message<'_>>, result: &'a Message<'_>) -> Option<CallName<'a>> {
+    if let (None, Some(name)) = (&result.tool_call_id, &result.name) {
+        return Some(CallName { tool: name, place: None });
+    }
+    let calls = &calls?.tool_calls.as_ref()?.0;
+    let at = calls.iter().position(|call| call.id.is_some() && call.id == result.tool_call_id)?;
+    let tool = calls[at].function.as_ref()?.name.as_deref()?;
+    Some(CallName { tool, place: (calls.len() > 1).then_some(at + 1) })
+}
+
+fn parts<'a>(at: usize, content: &'a Content<'_>) -> Result<Vec<Part<'a>>, Problem> {
+    match content {
+        OneOrMany::One(text) => Ok(vec![Part::Text(text)]),
+        OneOrMany::Many(parts) => {
+            let place = |part: usize| format!("messages[{at}].content[{part}]");
+            parts.iter().enumerate().map(|(number, part)| media::part(part, || place(number))).collect()
+        }
+    }
+}
+
+/// Refuses what the agent cannot take in a prompt.
+pub fn check_abilities(conversation: &[Said<'_>], abilities: PromptAbilities, agent: &str) -> Result<(), Problem> {
+    // A tool's results reach the agent by its tool server, which takes every kind.
+    let prompted = conversation.iter().enumerate().filter(|(_, said)| said.role != Role::Tool);
+    for (at, said) in prompted {
+        for part in said.parts() {
+            let Part::Media(media) = part else { continue };
+            let (able, what) = match media.kind {
+                MediaKind::Image => (abilities.image, "images"),
+                MediaKind::Audio => (abilities.audio, "audio"),
+                MediaKind::File => (abilities.embedded, "files"),
+            };
+            if !able {
+                let message = format!("agent `{agent}` takes no {what} in a prompt; leave them out or name another");
+                return Err(Problem::invalid(format!("messages[{at}].content"), message));
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,105 @@
+//! Results of calls: what a client sends after an answer that called its tools.
+
+use gembridge_core::model::{Content, ReturnOutcome, ToolReturn};
+use gembridge_core::session::conversation::{Part, Role, Said, named};
+
+use super::brief;
+use crate::openai::wire::{ChatRequest, Message, ToolCall};
+use crate::problem::Problem;
+
+/// What came after the last answer, which called tools.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FollowUp {
+    pub results: Vec<CallResult>,
+    /// Calls of that answer without a result.
+    pub unanswered: Vec<CallRef>,
+    /// What else was said since, each with its speaker's name.
+    pub more: Vec<Content>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallResult {
+    pub call: CallRef,
+    pub result: ToolReturn,
+}
+
+/// A call, in the client's words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CallRef {
+    Id(String),
+    /// Older clients name the tool alone.
+    Tool(String),
+}
+
+/// `None`: the request does not go on with calls. Only what stands after the last answer counts: what was called and
+/// given back before is history.
+pub fn follow_up(request: &ChatRequest<'_>, conversation: &[Said<'_>]) -> Result<Option<FollowUp>, Problem> {
+    let messages = request.messages.as_ref().map_or(&[][..], |messages| &messages.0);
+    let last = conversation.iter().rposition(|said| said.role == Role::Assistant);
+    let mut open = last.map_or_else(Open::default, |last| Open::of(&messages[last]));
+    let after = last.map_or(0, |last| last + 1);
+    let called = !open.0.is_empty();
+    let (mut results, mut more) = (Vec::new(), Vec::new());
+    for (at, said) in conversation.iter().enumerate().skip(after) {
+        if said.role == Role::Tool {
+            let call = open.close(at, &messages[at])?;
+            let result = ToolReturn { outcome: ReturnOutcome::Done, content: content(said) };
+            results.push(CallResult { call, result });
+        } else {
+            more.push(said.clone());
+        }
+    }
+    // Calls with nothing behind them are told to an agent as what they are: the end of a history.
+    let goes_on = called && (!results.is_empty() || !more.is_empty());
+    Ok(goes_on.then(|| FollowUp { results, unanswered: open.0, more: named(&more) }))
+}
+
+/// The calls of an answer that have no result yet.
+#[derive(Default)]
+struct Open(Vec<CallRef>);
+
+impl Open {
+    fn of(message: &Message<'_>) -> Self {
+        let id = |call: &ToolCall<'_>| CallRef::Id(String::from(call.id.as_deref().unwrap_or_default()));
+        let mut open: Vec<_> = message.tool_calls.iter().flat_map(|calls| &calls.0).map(id).collect();
+        if let Some(function) = &message.function_call {
+            open.push(CallRef::Tool(String::from(function.name.as_deref().unwrap_or_default())));
+        }
+        Self(open)
+    }
+
+    /// The call that this message is the result of.
+    fn close(&mut self, at: usize, message: &Message<'_>) -> Result<CallRef, Problem> {
+        let (wanted, field, name) = match (message.role.as_deref(), &message.tool_call_id, &message.name) {
+            (Some("function"), _, Some(name)) => (CallRef::Tool(String::from(&**name)), "name", name),
+            (_, Some(id), _) => (CallRef::Id(String::from(&**id)), "tool_call_id", id),
+            (Some("function"), _, None) => return Err(missing(at, "name")),
+            (_, None, _) => return Err(missing(at, "tool_call_id")),
+        };
+        match self.0.iter().position(|open| *open == wanted) {
+            Some(place) => Ok(self.0.remove(place)),
+            None => {
+                let message = format!(
+                    "`{}` is no call of the assistant's message before, or was answered already; \
+                     send that message with its calls, and one result for each",
+                    brief(name)
+                );
+                Err(Problem::invalid(format!("messages[{at}].{field}"), message))
+            }
+        }
+    }
+}
+
+fn missing(at: usize, field: &str) -> Problem {
+    let message = format!("a result of a tool has no `{field}`; say which call it is of");
+    Problem::invalid(format!("messages[{at}].{field}"), message)
+}
+
+fn content(said: &Said<'_>) -> Vec<Content> {
+    let parts = said.parts().filter_map(|part| match part {
+        Part::Text(text) => Some(Content::text(text)),
+        Part::Media(media) => Some(media.to_content()),
+        Part::Call { .. } | Part::ResultOf(_) => None,
+    });
+    parts.collect()
+}

@@ -1,0 +1,118 @@
+//! Calls of the client's tools, as one answer tells them: which are shown, and which go back to the agent unseen.
+
+use std::sync::Arc;
+
+use gembridge_core::model::{CallId, ClientCall, ClientTool, Failure, FailureKind, ToolReturn};
+use gembridge_core::tool_host::{FormatSpec, ToolHost};
+
+use crate::openai::decode::{AtOnce, Choice, Wording};
+use crate::openai::wire;
+
+#[derive(Clone)]
+pub(in crate::openai) struct CallOptions {
+    pub choice: Choice,
+    pub wording: Wording,
+    pub at_once: AtOnce,
+    /// Tools whose arguments must fit their schema. `None`: none.
+    pub strict: Option<Strict>,
+}
+
+#[derive(Clone)]
+pub(in crate::openai) struct Strict {
+    pub tools: Arc<[ClientTool]>,
+    pub host: Arc<dyn ToolHost>,
+}
+
+/// The calls of one answer.
+pub(super) struct Calls {
+    options: CallOptions,
+    known: Vec<ClientCall>,
+    /// How often calls may still go back to the agent.
+    refusals: usize,
+}
+
+/// What becomes of calls that wait.
+pub(super) enum Parking {
+    /// The client sees them, and the answer ends.
+    Show(Vec<ClientCall>),
+    /// The client does not want them; the agent is told so, and goes on.
+    Refuse(Vec<(CallId, ToolReturn)>),
+    Fail(Failure),
+}
+
+/// An agent that has not understood by then does not understand.
+const MOST_REFUSALS: usize = 4;
+
+impl Calls {
+    pub(super) fn new(options: CallOptions) -> Self {
+        Self { options, known: Vec::new(), refusals: MOST_REFUSALS }
+    }
+
+    pub(super) fn wording(&self) -> Wording {
+        self.options.wording
+    }
+
+    pub(super) fn made(&self) -> bool {
+        !self.known.is_empty()
+    }
+
+    pub(super) fn know(&mut self, call: ClientCall) {
+        if !self.known.iter().any(|known| known.id == call.id) {
+            self.known.push(call);
+        }
+    }
+
+    pub(super) fn park(&mut self, waiting: &[CallId]) -> Parking {
+        let calls = waiting.iter().filter_map(|id| self.known.iter().find(|call| call.id == *id));
+        let mut calls: Vec<ClientCall> = calls.cloned().collect();
+        if calls.is_empty() {
+            return Parking::Fail(Failure::new(FailureKind::Internal, "the agent waits for a call that nobody knows"));
+        }
+        let refused: Vec<_> = calls.iter().filter_map(|call| Some((call.id, self.refusal(call)?))).collect();
+        if !refused.is_empty() {
+            return match self.refusals.checked_sub(1) {
+                Some(left) => {
+                    self.refusals = left;
+                    Parking::Refuse(refused)
+                }
+                None => self.too_many(calls),
+            };
+        }
+        if self.options.at_once == AtOnce::One {
+            // The others wait: they are told again once this one has its result.
+            calls.truncate(1);
+        }
+        Parking::Show(calls)
+    }
+
+    /// Why the agent gets the call back.
+    fn refusal(&self, call: &ClientCall) -> Option<ToolReturn> {
+        if self.options.choice == Choice::Never {
+            return Some(ToolReturn::failed("the client wants no more calls of tools; answer with what is known"));
+        }
+        let strict = self.options.strict.as_ref()?;
+        let tool = strict.tools.iter().find(|tool| tool.name == call.tool)?;
+        let spec = FormatSpec { name: None, description: None, schema: Some(tool.schema.clone()?) };
+        let form = strict.host.format(&spec).ok()?;
+        let wrong = form.find_in(&String::from_utf8_lossy(&call.arguments.0)).err()?;
+        Some(ToolReturn::failed(format!("the arguments do not fit the tool's schema: {wrong}; call it again")))
+    }
+
+    fn too_many(&self, calls: Vec<ClientCall>) -> Parking {
+        match self.options.choice {
+            Choice::Never => {
+                let message = "the agent goes on calling tools, but `tool_choice` is `none`; allow them or ask anew";
+                Parking::Fail(Failure::new(FailureKind::LimitReached, message))
+            }
+            // The client's own check will say the same.
+            Choice::AsItLikes | Choice::Always => Parking::Show(calls),
+        }
+    }
+}
+
+/// A call in this dialect's words.
+pub(super) fn in_words(call: &ClientCall) -> wire::CalledTool {
+    let arguments = String::from_utf8_lossy(&call.arguments.0).into_owned();
+    let function = wire::CalledFunction { name: call.tool.to_string(), arguments };
+    wire::CalledTool { index: None, id: call.id.to_string(), r#type: "function", function }
+}

@@ -1,0 +1,141 @@
+//! Results of calls on their way to the turn that waits for them.
+
+use gembridge_core::error::Error;
+use gembridge_core::log::{From, Pace};
+use gembridge_core::model::{CallId, ClientCall, SessionId, ToolReturn, TurnId};
+use gembridge_core::session::conversation::{Claim, Owner};
+use gembridge_core::session::{GiveBack, Resumption, SessionHandle, Unanswered, Viewer};
+
+use super::begin::Desk;
+use super::decode::{CallRef, CallResult, FollowUp};
+use super::turn::LiveTurn;
+use crate::problem::Problem;
+
+/// Results, and where they may be waited for.
+pub(super) struct Resume {
+    results: Results,
+    unanswered: Unanswered,
+    viewer: Viewer,
+}
+
+enum Results {
+    /// Each id names its session.
+    Of { session: SessionId, results: Vec<(CallId, ToolReturn)> },
+    /// The history names the session, and the tools its calls.
+    ByTool { claim: Claim, results: Vec<(String, ToolReturn)> },
+}
+
+/// A turn that goes on.
+pub(super) struct GoingOn {
+    pub turn: LiveTurn,
+    pub owner: Owner,
+    /// Calls that still wait.
+    pub waiting: Vec<ClientCall>,
+}
+
+impl Resume {
+    /// `None`: whatever these are results of, it is not waited for here.
+    pub(super) fn new(follow_up: FollowUp, viewer: Viewer, claim: impl FnOnce() -> Option<Claim>) -> Option<Self> {
+        let FollowUp { mut results, unanswered, more } = follow_up;
+        let unanswered = if more.is_empty() {
+            Unanswered::Wait
+        } else {
+            let gone_on = |call| CallResult { call, result: ToolReturn::failed(WENT_ON) };
+            results.extend(unanswered.into_iter().map(gone_on));
+            // The agent's turn still runs, and takes nothing but results until it ends: what the client said besides
+            // goes in with the last of them.
+            results.last_mut()?.result.content.extend(more);
+            Unanswered::Close
+        };
+        let results = match results.first()?.call {
+            CallRef::Id(_) => by_id(results)?,
+            CallRef::Tool(_) => Results::ByTool { claim: claim()?, results: by_tool(results) },
+        };
+        Some(Self { results, unanswered, viewer })
+    }
+
+    pub(super) fn is_of(&self, session: SessionId) -> bool {
+        match &self.results {
+            Results::Of { session: own, .. } => *own == session,
+            Results::ByTool { .. } => true,
+        }
+    }
+}
+
+const WENT_ON: &str = "the client went on without a result for this call";
+
+fn by_id(results: Vec<CallResult>) -> Option<Results> {
+    let id = |CallResult { call, result }| match call {
+        CallRef::Id(id) => id.parse().ok().map(|id: CallId| (id, result)),
+        CallRef::Tool(_) => None,
+    };
+    let results: Vec<_> = results.into_iter().map(id).collect::<Option<_>>()?;
+    let place = |id: &CallId| -> (SessionId, TurnId) { (id.session(), id.turn()) };
+    let first = results.first()?.0;
+    let of_one_turn = results.iter().all(|(id, _)| place(id) == place(&first));
+    of_one_turn.then_some(Results::Of { session: first.session(), results })
+}
+
+fn by_tool(results: Vec<CallResult>) -> Vec<(String, ToolReturn)> {
+    let tool = |CallResult { call, result }| match call {
+        CallRef::Id(name) | CallRef::Tool(name) => (name, result),
+    };
+    results.into_iter().map(tool).collect()
+}
+
+impl Desk<'_> {
+    /// `None`: nobody waits for these results any more; begin anew.
+    pub(super) async fn resume(&self, resume: Resume, owner: &Owner) -> Result<Option<GoingOn>, Problem> {
+        let Resume { results, unanswered, viewer } = resume;
+        match self.give_back(results, unanswered, &viewer, owner).await {
+            Ok(going_on) => Ok(going_on),
+            Err(Error::NotParked(_) | Error::UnknownSession(_) | Error::Closed | Error::MovedOn) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn give_back(
+        &self,
+        results: Results,
+        unanswered: Unanswered,
+        viewer: &Viewer,
+        owner: &Owner,
+    ) -> Result<Option<GoingOn>, Error> {
+        let (handle, results) = match results {
+            Results::Of { session, results } => (self.app.sessions.get(session, viewer).await?, results),
+            Results::ByTool { claim, results } => {
+                let Some(held) = claim.spend() else { return Ok(None) };
+                let handle = self.app.sessions.get(held.session, viewer).await?;
+                let Some(results) = named(&handle, results).await? else { return Ok(None) };
+                (handle, results)
+            }
+        };
+        let record = handle.record().await?;
+        // A session whose agent refused the model runs on the agent's default.
+        if record.agent != owner.agent || (record.model.is_some() && record.model != owner.model) {
+            return Ok(None);
+        }
+        let resumed = handle.give_back(GiveBack { results, unanswered, by: self.by }).await?;
+        if resumed.how == Resumption::Rejoined {
+            tracing::debug!(session = %handle.id(), "these results were given before; the answer is told again");
+        }
+        let attachment = handle.attach(From::After(resumed.after), Pace::Own).await?;
+        Ok(Some(GoingOn {
+            turn: self.live(handle, resumed.turn, attachment),
+            owner: Owner { principal: record.principal, agent: record.agent, model: record.model },
+            waiting: resumed.waiting,
+        }))
+    }
+}
+
+/// The ids of the calls that wait, by the names of their tools.
+async fn named(
+    handle: &SessionHandle,
+    results: Vec<(String, ToolReturn)>,
+) -> Result<Option<Vec<(CallId, ToolReturn)>>, Error> {
+    let waiting = handle.describe().await?.parked;
+    let id = |(tool, result): (String, ToolReturn)| {
+        waiting.iter().find(|call| *call.tool == *tool).map(|call| (call.id, result))
+    };
+    Ok(results.into_iter().map(id).collect())
+}

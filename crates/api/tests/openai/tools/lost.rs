@@ -1,0 +1,118 @@
+//! Results that nobody waits for, or not from this client.
+
+use serde_json::json;
+
+use super::{Client, called, idle, ids};
+use crate::support::agents::Troupe;
+use crate::support::stage::{Stage, chat};
+use crate::support::tools::Workshop;
+use crate::support::{done, text};
+
+const TOLD_ANEW: &str = "[User]\nhow is Paris?\n\n[Assistant]\ncalled the tool weather with {\"city\":\"Paris\"}\n\n\
+                         [Tool]\nweather gave back:\nsunny";
+
+#[tokio::test]
+async fn results_for_a_turn_that_is_gone_are_told_to_a_new_session() {
+    let (troupe, tools) = (idle(), Workshop::new());
+    let stage = Stage::with_tools(&troupe, &tools).await;
+    let mut client = Client::new("how is Paris?");
+    let (answer, _waiting) = called(&stage, &troupe, &tools, &client).await;
+    stage.session(&answer.headers).await.close().await.unwrap();
+    let request = client.keep(&answer).result(&ids(&answer)[0], "sunny").request();
+    let (answer, ()) = tokio::join!(stage.ask(&request), async {
+        troupe.until_prompted(1).await;
+        troupe.does(1, [text("It is sunny."), done()]).await;
+    });
+    assert_eq!(answer.text(), "It is sunny.");
+    assert_eq!(troupe.prompts(1), [TOLD_ANEW]);
+    // And that one goes on.
+    let request = client.keep(&answer).says("sure?").request();
+    let (answer, ()) = tokio::join!(stage.ask(&request), async {
+        super::prompted(&troupe, 1, 2).await;
+        troupe.does(1, [text("Sure."), done()]).await;
+    });
+    assert_eq!((answer.text(), troupe.opened()), ("Sure.".into(), 2));
+}
+
+#[tokio::test]
+async fn results_after_a_turn_was_cancelled_are_told_to_a_new_session() {
+    let (troupe, tools) = (idle(), Workshop::new());
+    let stage = Stage::with_tools(&troupe, &tools).await;
+    let mut client = Client::new("how is Paris?");
+    let (answer, waiting) = called(&stage, &troupe, &tools, &client).await;
+    stage.session(&answer.headers).await.cancel().await.unwrap();
+    troupe.until_cancelled(0).await;
+    drop(waiting);
+    let request = client.keep(&answer).result(&ids(&answer)[0], "sunny").request();
+    let (answer, ()) = tokio::join!(stage.ask(&request), async {
+        troupe.until_prompted(1).await;
+        troupe.does(1, [text("yes"), done()]).await;
+    });
+    assert_eq!(answer.text(), "yes");
+    assert_eq!(troupe.prompts(1), [TOLD_ANEW]);
+}
+
+#[tokio::test]
+async fn calls_of_another_gateway_are_told_as_what_they_were() {
+    let troupe = Troupe::new(|_| vec![vec![text("ok"), done()]]);
+    let stage = Stage::with_tools(&troupe, &Workshop::new()).await;
+    let call = |id: &str, city: &str| {
+        let arguments = json!({"city": city}).to_string();
+        json!({"id": id, "type": "function", "function": {"name": "weather", "arguments": arguments}})
+    };
+    let request = json!({"model": "played", "messages": [
+        {"role": "user", "content": "compare"},
+        {"role": "assistant", "content": "", "tool_calls": [call("toolu_1", "Paris"), call("toolu_2", "Rome")]},
+        {"role": "tool", "tool_call_id": "toolu_2", "content": "wet"},
+        {"role": "tool", "tool_call_id": "toolu_1", "content": "dry"},
+    ]});
+    assert_eq!(stage.ask(&request).await.text(), "ok");
+    let told = "[User]\ncompare\n\n[Assistant]\ncalled the tool weather (call 1) with {\"city\":\"Paris\"}\n\
+                called the tool weather (call 2) with {\"city\":\"Rome\"}\n\n\
+                [Tool]\nweather (call 2) gave back:\nwet\n\n[Tool]\nweather (call 1) gave back:\ndry";
+    assert_eq!(troupe.prompts(0), [told]);
+}
+
+#[tokio::test]
+async fn s11_a_call_of_another_key_looks_like_one_that_never_was() {
+    let (troupe, tools) = (idle(), Workshop::new());
+    let stage = Stage::with_tools(&troupe, &tools).await;
+    let mut client = Client::new("how is Paris?");
+    let (answer, waiting) = called(&stage, &troupe, &tools, &client).await;
+    let request = client.keep(&answer).result(&ids(&answer)[0], "sunny").request();
+    let (stolen, ()) = tokio::join!(stage.ask_as("bob", &[], &request), async {
+        troupe.until_prompted(1).await;
+        troupe.does(1, [text("for bob"), done()]).await;
+    });
+    assert_eq!(stolen.text(), "for bob");
+    assert_ne!(stolen.header("x-session-id"), answer.header("x-session-id"));
+    // The call still waits for its owner.
+    let (answer, ()) = tokio::join!(stage.ask(&request), async {
+        assert_eq!(waiting.text().await, "sunny");
+        troupe.does(0, [text("for ann"), done()]).await;
+    });
+    assert_eq!(answer.text(), "for ann");
+}
+
+#[tokio::test]
+async fn a_result_of_no_call_is_refused_by_name() {
+    let stage = Stage::with_tools(&idle(), &Workshop::new()).await;
+    let calls = json!([{"id": "call_a", "type": "function", "function": {"name": "f", "arguments": "{}"}}]);
+    let result = |id: &str| json!({"role": "tool", "tool_call_id": id, "content": "x"});
+    let user = json!({"role": "user", "content": "hi"});
+    let calling = json!({"role": "assistant", "tool_calls": calls});
+    let answer = json!({"role": "assistant", "content": "well"});
+    for (messages, param) in [
+        (json!([user, result("call_a")]), "messages[1].tool_call_id"),
+        (json!([user, answer, result("call_a")]), "messages[2].tool_call_id"),
+        (json!([user, calling, result("call_b")]), "messages[2].tool_call_id"),
+        (json!([user, calling, result("call_a"), result("call_a")]), "messages[3].tool_call_id"),
+        (json!([user, calling, {"role": "tool", "content": "x"}]), "messages[2].tool_call_id"),
+        (json!([user, calling, {"role": "function", "name": "f", "content": "x"}]), "messages[2].name"),
+    ] {
+        let mut request = chat(&[]);
+        request["messages"] = messages.clone();
+        let refused = stage.ask(&request).await;
+        assert_eq!(refused.error(), (400, "invalid_request_error".into(), param.into()), "{}", refused.body);
+    }
+}
