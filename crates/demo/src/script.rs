@@ -106,7 +106,8 @@ fn steps(text: &str) -> Vec<Step> {
     lines.by_ref().filter_map(step).collect()
 }
 
-/// The text after the last `[User]` at a line start, up to the next role; `None` if the prompt is not folded.
+/// The text after the last `[User]` at a line start, up to the next role; `None` if the prompt is not folded. A block whose
+/// tools have answered already asks for nothing more.
 fn last_user_block(text: &str) -> Option<String> {
     let mut block: Option<Vec<&str>> = None;
     let mut inside = false;
@@ -116,7 +117,12 @@ fn last_user_block(text: &str) -> Option<String> {
                 block = Some(vec![rest]);
                 inside = true;
             }
-            Some(_) => inside = false,
+            Some((role, _)) => {
+                inside = false;
+                if role.eq_ignore_ascii_case("tool") {
+                    block = block.map(|_| Vec::new());
+                }
+            }
             None if inside => block.get_or_insert_default().push(line),
             None => {}
         }
@@ -372,6 +378,8 @@ mod tests {
         check("[User]\ncount\n[Assistant]\ntool", &[Step::Count]);
         check("[User]\ntool\ncount\nnext json {}", &[Step::Count, Step::Next("json {}".into())]);
         check("[User]\nnext week", &[]);
+        check("[User]\ncall a\n[Assistant]\ncalled\n[Tool]\na gave back: 1", &[]);
+        check("[User]\ncall a\n[Tool]\n1\n[User]\ncount", &[Step::Count]);
         assert!(matches!(&read("[User]\nparallel\ncall a\ncall b")[..], [Step::Parallel(calls)] if calls.len() == 2));
     }
 

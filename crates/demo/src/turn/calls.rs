@@ -7,7 +7,7 @@ use tokio::task::JoinSet;
 
 use super::Turn;
 use super::tools::{Announced, text_content};
-use crate::mcp::{self, Server};
+use crate::mcp::{self, Server, Tool};
 use crate::script::Call;
 
 /// A longer result is told by its length and its ends.
@@ -129,14 +129,18 @@ impl Turn {
     async fn find_tool(&self, wanted: &str) -> Result<(Rc<Server>, String), String> {
         let mut offered = Vec::new();
         for server in self.session.servers().iter() {
-            match server.known_tools().await {
+            let named = |tool: &&Tool| tool.name == wanted || format!("{}/{}", server.name, tool.name) == wanted;
+            let mut tools = server.known_tools().await;
+            // A list that is on its way may have come after the prompt.
+            if tools.as_ref().is_ok_and(|tools| !tools.iter().any(|tool| named(&tool))) {
+                tools = server.tools().await;
+            }
+            match tools {
                 Ok(tools) => {
-                    for tool in tools.iter() {
-                        if tool.name == wanted || format!("{}/{}", server.name, tool.name) == wanted {
-                            return Ok((Rc::clone(server), tool.name.clone()));
-                        }
-                        offered.push(format!("`{}`", tool.name));
+                    if let Some(tool) = tools.iter().find(named) {
+                        return Ok((Rc::clone(server), tool.name.clone()));
                     }
+                    offered.extend(tools.iter().map(|tool| format!("`{}`", tool.name)));
                 }
                 Err(why) => offered.push(format!("nothing from `{}` ({why})", server.name)),
             }

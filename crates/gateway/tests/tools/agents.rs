@@ -1,0 +1,133 @@
+//! Several calls of one turn of the model, with real agents: OpenCode makes them together, the Gemini CLI one by one.
+
+use gembridge_testkit::gemini_api::FakeGemini;
+use gembridge_testkit::openai_api::FakeOpenAi;
+use gembridge_testkit::{real_gemini, real_opencode};
+use serde_json::json;
+use tokio::runtime::Runtime;
+
+use crate::gateway::{Gateway, Home};
+use crate::talk::Talk;
+
+fn runtime() -> Runtime {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap()
+}
+
+/// A prompt whose model picks three in one turn and then says that it is done.
+fn picking(prefix: &str) -> String {
+    let pick = |n: u64| json!({"call": {"name": format!("{prefix}pick"), "args": {"n": n}}});
+    format!("please SCRIPT:{}:END", json!({"calls": [[pick(1), pick(2), pick(3)], [{"text": "all picked"}]]}))
+}
+
+fn path() -> String {
+    std::env::var("PATH").unwrap()
+}
+
+fn opencode(api: &FakeOpenAi) -> Gateway {
+    let home = Home::new();
+    let options = json!({"baseURL": api.url(), "apiKey": "fake-key"});
+    let provider =
+        json!({"npm": "@ai-sdk/openai-compatible", "name": "Fake", "options": options, "models": {"m": {"name": "m"}}});
+    let config = json!({"provider": {"fake": provider}, "model": "fake/m", "small_model": "fake/m"});
+    let file = home.path("opencode.json");
+    std::fs::write(&file, config.to_string()).unwrap();
+    // Two of its processes that make the database of a new home at the same time fail: there is no spare here.
+    let program = real_opencode();
+    home.configure(&format!("[agents.opencode]\ncommand = {program:?}\nlimits.spare = 0\n"));
+    let variables = [("PATH", path()), ("OPENCODE_CONFIG", file.display().to_string())];
+    let variables = variables.each_ref().map(|(name, value)| (*name, value.as_str()));
+    home.serve_with(&["--agent", "opencode"], &variables)
+}
+
+#[test]
+fn opencode_makes_three_calls_at_once_and_they_are_answered_in_reverse() {
+    let runtime = runtime();
+    let api = runtime.block_on(FakeOpenAi::start()).unwrap();
+    let gateway = opencode(&api);
+    let mut talk = Talk::new(&gateway, &["pick"], &picking("host-tools_"));
+    let mut given = Vec::new();
+    loop {
+        let calls = talk.calls();
+        for call in calls.iter().rev() {
+            assert_eq!(call.name, "pick");
+            let n = call.arguments["n"].as_u64().unwrap();
+            talk.give(call, format!("picked {n}"));
+            given.push(n);
+        }
+        if given.len() >= 3 {
+            break;
+        }
+    }
+    assert_eq!(talk.text(), "all picked");
+    let mut sorted = given.clone();
+    sorted.sort_unstable();
+    assert_eq!(sorted, [1, 2, 3]);
+    let asked = api.requests();
+    let last = asked.last().unwrap()["messages"].as_array().unwrap();
+    let results: Vec<_> = last.iter().filter(|message| message["role"] == "tool").collect();
+    assert_eq!(results.len(), 3);
+    for (place, result) in results.iter().enumerate() {
+        let id = format!("model-call-{}", place + 1);
+        assert_eq!(result["tool_call_id"], id.as_str());
+        assert!(result["content"].to_string().contains(&format!("picked {}", place + 1)), "{result}");
+    }
+    let declared: Vec<_> = asked[0]["tools"].as_array().unwrap().iter().map(|tool| &tool["function"]["name"]).collect();
+    assert_eq!(declared, ["host-tools_pick"], "nothing of its own");
+}
+
+fn gemini(api: &FakeGemini) -> Gateway {
+    let variables = [
+        ("PATH", path()),
+        ("GEMINI_CLI_PATH", real_gemini().display().to_string()),
+        ("GEMINI_API_KEY", "fake-key".to_owned()),
+        ("GOOGLE_GEMINI_BASE_URL", api.url()),
+    ];
+    let variables = variables.each_ref().map(|(name, value)| (*name, value.as_str()));
+    Home::new().serve_with(&["--agent", "gemini"], &variables)
+}
+
+#[test]
+fn the_gemini_cli_makes_the_same_three_calls_in_three_rounds() {
+    let runtime = runtime();
+    let api = runtime.block_on(FakeGemini::start()).unwrap();
+    let gateway = gemini(&api);
+    let mut talk = Talk::new(&gateway, &["pick"], &picking("mcp_host-tools_"));
+    for n in 1..=3_u64 {
+        let calls = talk.calls();
+        assert_eq!(calls.len(), 1, "one at a time");
+        assert_eq!(calls[0].arguments, json!({"n": n}), "without what the CLI adds");
+        talk.give(&calls[0], format!("picked {n}"));
+    }
+    assert_eq!(talk.text(), "all picked");
+    let calls = api.model_calls();
+    assert_eq!(calls.len(), 2, "one turn of the model, and the next one with all results");
+    let results = calls[1].body["contents"].as_array().unwrap().iter().map(ToString::to_string).collect::<String>();
+    assert!((1..=3).all(|n| results.contains(&format!("picked {n}"))), "{results}");
+}
+
+/// The model refuses a request that does not declare just these.
+fn calling(tool: &str, declared: &[&str]) -> String {
+    let named = |name: &str| format!("mcp_host-tools_{name}");
+    let declared: serde_json::Map<_, _> = declared.iter().map(|name| (named(name), json!({}))).collect();
+    let expect = json!({"expect": {"declared": declared}});
+    let call = json!({"call": {"name": named(tool), "args": {"n": 1}}});
+    format!("please SCRIPT:{}:END", json!({"calls": [[expect, call], [{"text": "done"}]]}))
+}
+
+#[test]
+fn the_gemini_cli_is_offered_another_set_of_tools_and_declares_it() {
+    let runtime = runtime();
+    let api = runtime.block_on(FakeGemini::start()).unwrap();
+    let gateway = gemini(&api);
+    let mut messages = Vec::new();
+    for tools in [&["pick"][..], &["choose"], &["choose", "pick"], &["pick"], &["take"]] {
+        let mut talk = Talk::new(&gateway, tools, "");
+        talk.messages.clone_from(&messages);
+        talk.say(&calling(tools[0], tools));
+        let call = talk.calls().remove(0);
+        assert_eq!(call.name, tools[0]);
+        talk.give(&call, "given");
+        assert_eq!(talk.text(), "done");
+        messages.clone_from(&talk.messages);
+    }
+}
