@@ -1,4 +1,4 @@
-//! WebSockets (RFC 6455) on a connection that HTTP has handed over: the handshake, the frames, and a socket that reads
+//! The WebSocket protocol (RFC 6455) on a connection that HTTP has handed over: the handshake, the frames, and a socket that reads
 //! and writes at the same time. An idle one holds no buffer.
 
 mod frame;

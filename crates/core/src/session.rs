@@ -14,8 +14,8 @@ mod registry;
 mod unfinished;
 
 pub use handle::{
-    Accepted, Command, Description, Footing, GiveBack, Joined, Resumed, Resumption, SessionHandle, Submission,
-    TurnState, Unanswered,
+    Accepted, Command, Description, Footing, GiveBack, Joined, Presence, Resumed, Resumption, SessionHandle,
+    Submission, TurnState, Unanswered,
 };
 pub use overview::{SessionChange, SessionView, Standing};
 pub use registry::{AgentSetup, NewSession, Sessions, SessionsConfig, Viewer};

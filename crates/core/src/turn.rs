@@ -6,5 +6,5 @@ mod policy;
 mod state;
 
 pub use fold::Fold;
-pub use policy::{Otherwise, PermissionPolicy};
+pub use policy::{Attendance, Otherwise, PermissionPolicy};
 pub use state::{Action, NewCall, Turn};

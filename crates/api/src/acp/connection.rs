@@ -67,6 +67,8 @@ pub(super) struct Connection {
     asks: Asks,
     calls: Calls,
     watch: Watch,
+    /// The client was too far behind when the loop last looked.
+    is_full: bool,
     pace: Pace,
     life: Life,
     ending: Option<Ending>,
@@ -138,6 +140,7 @@ impl Connection {
             asks: Asks::default(),
             calls: Calls::default(),
             watch: Watch::No,
+            is_full: false,
             life: Life { heard: Instant::now(), asked: false },
             pace: Pace { since: Instant::now(), messages: 0 },
             ending: None,
@@ -167,14 +170,15 @@ impl Connection {
                 self.watch = Watch::No;
             }
             let has_room = self.has_room();
+            self.is_full = !has_room;
             tokio::select! {
                 biased;
                 () = poll_fn(|cx| self.poll_work(cx)) => {}
                 () = &mut revoked => self.ending = Some(Ending::Told(CloseCode::POLICY, "the key was revoked")),
                 () = &mut drained, if !draining.is_cancelled() => {}
-                changed = next_change(&mut changes), if has_room => {
+                news = next_change(&mut changes), if has_room => {
                     let start = self.socket.behind();
-                    self.on_changed(changed);
+                    self.on_changed(news);
                     self.tap_sent(start);
                 }
                 () = &mut alarm => {
@@ -204,7 +208,10 @@ impl Connection {
     /// it has to look again.
     fn poll_work(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         for _ in 0..SHARE {
-            let Poll::Ready(woken) = self.poll_woken(cx) else { return Poll::Pending };
+            let Poll::Ready(woken) = self.poll_woken(cx) else {
+                // With room again, there may be more to take in than this.
+                return if self.is_full && self.has_room() { Poll::Ready(()) } else { Poll::Pending };
+            };
             if let Woken::Received(_) = &woken {
                 self.life = Life { heard: Instant::now(), asked: false };
             }
@@ -283,7 +290,7 @@ impl Connection {
     fn on_woken(&mut self, woken: Woken) {
         let start = self.socket.behind();
         match woken {
-            Woken::Received(Received::Text(text)) => self.on_text(text),
+            Woken::Received(Received::Text(text)) => self.on_text(&text),
             Woken::Received(Received::Sign) => {}
             Woken::Received(Received::Ended(Arrived::Broken(code))) => {
                 self.ending = Some(Ending::Told(code, "the message breaks the protocol, or is too large"));
@@ -297,16 +304,16 @@ impl Connection {
         self.tap_sent(start);
     }
 
-    fn on_text(&mut self, text: String) {
+    fn on_text(&mut self, text: &str) {
         if !self.pace.admits(self.app.parts.config.messages_per_second) {
             self.ending = Some(Ending::Told(TOO_FAST, "too many messages a second"));
             return;
         }
         if let Some(tap) = &self.app.parts.tap {
-            let session = session_of(&text);
+            let session = session_of(text);
             let (client, at) = (self.client, Timestamp::now());
             let session = session.as_deref();
-            tap.message(&Tapped { direction: Direction::Client, client, session, at, message: &text });
+            tap.message(&Tapped { direction: Direction::Client, client, session, at, message: text });
         }
         self.on_message(text);
     }

@@ -100,7 +100,8 @@ mod tests {
             (at(5), None, None, Seq::START),
             (None, at(1_300), Some(1), Seq(20)),
             (None, at(1_301), Some(1), Seq(30)),
-            (None, at(1), Some(1), Seq(u64::MAX)),
+            // Nothing is before it: the time leaves everything out.
+            (None, at(1), Some(1), Seq::START),
             (at(1_100), at(1_400), Some(2), Seq(20)),
             (at(1_100), at(1_400), Some(9), Seq(10)),
         ] {

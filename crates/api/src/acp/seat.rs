@@ -10,7 +10,7 @@ use gembridge_core::error::Error;
 use gembridge_core::fair::Permit;
 use gembridge_core::log::{Batch, From, LogEntry, Older, Pace};
 use gembridge_core::model::{AgentName, Seq, TurnId, Usage};
-use gembridge_core::session::{Description, Joined, SessionHandle};
+use gembridge_core::session::{Description, Joined, Presence, SessionHandle};
 use gembridge_core::store::{Store, StoreError};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -36,6 +36,8 @@ pub struct Seat {
     pub open: Vec<LogEntry>,
     /// What a request gets once everything was shown again.
     pub after_replay: Option<(Box<RawValue>, Value)>,
+    /// This client can answer what the agent asks.
+    _presence: Presence,
     source: Source,
     follow: mpsc::Receiver<Batch>,
 }
@@ -127,7 +129,7 @@ impl Seat {
         announce: Announce,
         patience: impl FnOnce(&AgentName) -> Duration,
     ) -> Result<Self, Error> {
-        let Joined { attachment, description } = handle.join(From::After(window.after), Pace::Own).await?;
+        let Joined { attachment, description, presence } = handle.join(From::After(window.after), Pace::Own).await?;
         let agent = description.record.agent.clone();
         let end = ReplayEnd { open: attachment.open, is_cut: window.is_cut(), description, announce };
         let replay = Replay {
@@ -150,6 +152,7 @@ impl Seat {
             order: None,
             open: Vec::new(),
             after_replay: None,
+            _presence: presence,
             source: Source::Replay(Box::new(replay)),
             follow: attachment.follow,
         })

@@ -264,8 +264,8 @@ mod tests {
             (masked(0x88, &[3]), CloseCode::PROTOCOL),
             (masked(0x88, &[0, 5]), CloseCode::PROTOCOL),
             (masked(0x81, &[0xff]), CloseCode::NOT_TEXT),
-            (masked(0x81, &[b'x'; 100_001]), CloseCode::TOO_LARGE),
-            ([masked(1, &[b'x'; 60_000]), masked(0x80, &[b'x'; 60_000])].concat(), CloseCode::TOO_LARGE),
+            (masked(0x81, &vec![b'x'; 100_001]), CloseCode::TOO_LARGE),
+            ([masked(1, &vec![b'x'; 60_000]), masked(0x80, &vec![b'x'; 60_000])].concat(), CloseCode::TOO_LARGE),
         ] {
             assert_eq!(read(&bytes, 4096), Err(code), "{:?}", &bytes[..bytes.len().min(8)]);
         }

@@ -19,7 +19,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use self::showing::Look;
 use super::agent::Agent;
 use super::given::Given;
-use super::handle::Command;
+use super::handle::{Command, Presence};
 use super::journal::Journal;
 use super::overview::Overview;
 use super::queue::{PromptQueue, Waiting};
@@ -78,6 +78,8 @@ pub(super) struct Actor {
     waking: Vec<oneshot::Sender<Result<SessionFacts, Error>>>,
     /// Those who wait for the session to be closed.
     closing: Vec<oneshot::Sender<Result<(), Error>>>,
+    /// Handed to those who can answer questions.
+    presence: Presence,
     overview: Arc<Overview>,
     /// What was last posted there; nothing when the record has changed since.
     shown: Option<Look>,
@@ -166,6 +168,7 @@ impl Actor {
             lost: parts.lost,
             waking: Vec::new(),
             closing: Vec::new(),
+            presence: Presence::default(),
             overview: parts.overview,
             shown: None,
             beside: JoinSet::new(),

@@ -13,6 +13,7 @@ use crate::model::{
 };
 use crate::store::{SessionRecord, StoreError};
 use crate::tool_host::Offer;
+use crate::turn::Attendance;
 
 /// Everything that can be asked of a session. The actor takes them one at a time, in order.
 pub enum Command {
@@ -170,6 +171,19 @@ pub struct Description {
 pub struct Joined {
     pub attachment: Attachment,
     pub description: Description,
+    /// Held by whoever can answer the agent's questions, for as long as it can.
+    pub presence: Presence,
+}
+
+/// Somebody who can answer questions is there until it is dropped.
+#[derive(Clone, Debug, Default)]
+pub struct Presence(Arc<()>);
+
+impl Presence {
+    /// Asked of the one that the session keeps for itself.
+    pub(super) fn attendance(&self) -> Attendance {
+        if Arc::strong_count(&self.0) > 1 { Attendance::Somebody } else { Attendance::Nobody }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

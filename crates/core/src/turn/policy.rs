@@ -13,13 +13,27 @@ pub struct PermissionPolicy {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Otherwise {
     Ask,
+    /// Ask if somebody is there who can answer, and refuse at once otherwise.
+    AskIfAttended,
     Reject,
+}
+
+/// Whether somebody is there who can answer a question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Attendance {
+    Nobody,
+    Somebody,
 }
 
 impl PermissionPolicy {
     /// Every question goes to whoever is there.
     pub fn ask() -> Self {
         Self { auto: Vec::new(), otherwise: Otherwise::Ask }
+    }
+
+    /// Every question goes to whoever can answer it; with nobody there it is refused at once.
+    pub fn ask_if_attended() -> Self {
+        Self { auto: Vec::new(), otherwise: Otherwise::AskIfAttended }
     }
 
     /// Every permission is refused.
@@ -37,9 +51,14 @@ impl PermissionPolicy {
     }
 
     /// The answer that needs no person, if there is one.
-    pub(super) fn decide(&self, ask: &Ask) -> Option<Answer> {
+    pub(super) fn decide(&self, ask: &Ask, attendance: Attendance) -> Option<Answer> {
+        let refuses = match self.otherwise {
+            Otherwise::Ask => false,
+            Otherwise::AskIfAttended => attendance == Attendance::Nobody,
+            Otherwise::Reject => true,
+        };
         let AskBody::Permission { tool, options, subject } = &ask.body else {
-            return (self.otherwise == Otherwise::Reject).then_some(Answer::Cancelled);
+            return refuses.then_some(Answer::Cancelled);
         };
         if options.is_empty() {
             return Some(Answer::Cancelled);
@@ -51,6 +70,6 @@ impl PermissionPolicy {
         if is_allowed && let Some(answer) = ask.allow_once() {
             return Some(answer);
         }
-        (self.otherwise == Otherwise::Reject).then(|| ask.reject())
+        refuses.then(|| ask.reject())
     }
 }

@@ -11,7 +11,7 @@ use self::asks::OpenAsk;
 use self::calls::Calls;
 pub use self::calls::NewCall;
 use super::clock::{Clock, RanOut};
-use super::policy::PermissionPolicy;
+use super::policy::{Attendance, PermissionPolicy};
 use crate::driver::{AgentStop, Signal, Update};
 use crate::limit::Limits;
 use crate::model::{
@@ -50,6 +50,7 @@ pub struct Turn {
     usage: Usage,
     limits: Limits,
     policy: PermissionPolicy,
+    attendance: Attendance,
 }
 
 enum State {
@@ -92,7 +93,13 @@ impl Turn {
             usage: Usage::default(),
             limits,
             policy,
+            attendance: Attendance::Nobody,
         }
+    }
+
+    /// Whether questions that come from now on meet somebody who can answer.
+    pub fn attend(&mut self, attendance: Attendance) {
+        self.attendance = attendance;
     }
 
     pub fn id(&self) -> TurnId {

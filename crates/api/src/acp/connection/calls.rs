@@ -143,16 +143,17 @@ impl Calls {
 
 /// Resolves when this turn is over, whoever ends it.
 pub(super) async fn until_ended(handle: &SessionHandle, turn: TurnId) {
-    let Ok(joined) = handle.join(From::Now, Pace::Own).await else { return };
-    let is_over = match joined.description.turn {
-        TurnState::Idle => joined.description.queued == 0,
+    // Followed before it is looked at, so that its end falls in one of the two.
+    let Ok(mut attachment) = handle.attach(From::Now, Pace::Own).await else { return };
+    let Ok(found) = handle.describe().await else { return };
+    let is_over = match found.turn {
+        TurnState::Idle => found.queued == 0,
         TurnState::Opening(running) | TurnState::Running(running) => running > turn,
     };
     if is_over {
         return;
     }
-    let mut follow = joined.attachment.follow;
-    while let Some(batch) = follow.recv().await {
+    while let Some(batch) = attachment.follow.recv().await {
         let ends =
             |entry: &gembridge_core::log::LogEntry| entry.turn == Some(turn) && matches!(entry.event, Event::Ended(_));
         if batch.iter().any(ends) {

@@ -19,11 +19,11 @@ use crate::jsonrpc::{self, Incoming, Malformed, PARSE_ERROR};
 use crate::websocket::CloseCode;
 
 impl Connection {
-    pub(super) fn on_message(&mut self, text: String) {
-        match jsonrpc::read(&text) {
+    pub(super) fn on_message(&mut self, text: &str) {
+        match jsonrpc::read(text) {
             Ok(Incoming::Request { id, method, params }) => {
                 if self.may_begin(&method) {
-                    self.on_request(id, &method, params, &text);
+                    self.on_request(id, &method, params, text);
                 }
             }
             Ok(Incoming::Notification { method, params }) => {
@@ -277,7 +277,7 @@ impl Connection {
     /// Serves what waited for the place that is taken now.
     pub(super) fn serve_waiting(&mut self, session: SessionId) {
         for text in self.waiting.remove(&session).unwrap_or_default() {
-            self.on_message(text);
+            self.on_message(&text);
         }
     }
 

@@ -42,8 +42,9 @@ fn described(id_name: &str, id: &str, name: &str, description: Option<&str>) -> 
 
 /// One agent of `_gembridge/agents`.
 pub fn agent_entry(card: &AgentCard, version: Option<&str>, offers: Option<&SessionFacts>, is_default: bool) -> Value {
-    let models: Vec<_> = offers.iter().flat_map(|offers| &offers.models).map(model).collect();
-    let modes: Vec<_> = offers.iter().flat_map(|offers| &offers.modes).map(mode).collect();
+    let known = offers.map(|offers| (offers.models.iter().map(model), offers.modes.iter().map(mode)));
+    let (offered, ways): (Vec<_>, Vec<_>) =
+        known.map(|(models, ways)| (models.collect(), ways.collect())).unwrap_or_default();
     json!({
         "name": card.name.as_str(),
         "title": card.title,
@@ -51,8 +52,8 @@ pub fn agent_entry(card: &AgentCard, version: Option<&str>, offers: Option<&Sess
         "isDefault": is_default,
         "isDemo": card.is_demo,
         "mode": execution(card.execution),
-        "models": models,
-        "modes": modes,
+        "models": offered,
+        "modes": ways,
     })
 }
 

@@ -169,7 +169,7 @@ impl Actor {
     fn on_join(&mut self, from: From, pace: Pace) -> Result<Joined, Error> {
         let attachment = self.journal.attach(from, pace)?;
         self.shown = None;
-        Ok(Joined { attachment, description: self.describe()? })
+        Ok(Joined { attachment, description: self.describe()?, presence: self.presence.clone() })
     }
 
     fn describe(&mut self) -> Result<Description, Error> {

@@ -44,7 +44,7 @@ impl Turn {
                 Some((Answer::Cancelled, AnsweredBy::Cancel))
             }
             State::Running if self.asks.len() >= self.limits.open_asks => Some((ask.reject(), AnsweredBy::Policy)),
-            State::Running => self.policy.decide(&ask).map(|answer| (answer, AnsweredBy::Policy)),
+            State::Running => self.policy.decide(&ask, self.attendance).map(|answer| (answer, AnsweredBy::Policy)),
         };
         actions.push(Action::Log { event: Event::Asked(Box::new(ask.clone())), frame });
         if let Some((answer, by)) = at_once {

@@ -1,0 +1,138 @@
+//! What one client may cost, and how it is told.
+
+use std::time::Duration;
+
+use gembridge_api::acp::AcpConfig;
+use gembridge_core::limit::Limits;
+use serde_json::json;
+
+use crate::support::agents::Troupe;
+use crate::support::client::seqs;
+use crate::support::stage::{Setting, Stage};
+use crate::support::{done, text};
+
+#[tokio::test]
+async fn r7_a_client_that_does_not_read_is_let_go_and_neither_agent_nor_others_wait() {
+    let limits = Limits { follower_batches: 4, follower_bytes: 1 << 20, ..Limits::default() };
+    let config = AcpConfig { behind: 64 << 10, ..AcpConfig::default() };
+    let troupe = Troupe::silent();
+    let stage = Stage::with(&troupe, Setting { config, limits, ..Setting::default() });
+    let mut quick = stage.client().await;
+    let session = quick.new_session().await;
+    let mut slow = stage.attached(&session, "").await;
+    slow.named("_gembridge/replay_ended").await;
+    let id = quick.prompt(&session, "flood").await;
+    troupe.until_prompted(1).await;
+    // More than the buffers of all sockets hold. The quick one takes each piece before the next one comes.
+    let piece = "x".repeat(256 << 10);
+    let mut last = 0;
+    for _ in 0..80 {
+        troupe.does(0, [text(&piece)]).await;
+        let message = quick.find(|message| message["params"]["update"]["sessionUpdate"] == "agent_message_chunk").await;
+        last = seqs(&[message])[0];
+    }
+    troupe.does(0, [done()]).await;
+    assert_eq!(quick.answer(id).await.unwrap()["stopReason"], "end_turn");
+    let (seen, closed) = slow.drain().await;
+    assert_eq!(closed.code, 4008, "{}", closed.reason);
+    let seen = seqs(&seen);
+    assert!(seen.windows(2).all(|pair| pair[1] == pair[0] + 1), "no gap in what it got");
+    let reached = *seen.last().unwrap();
+    assert!(reached < last);
+    // It comes back with the number that it saw last.
+    let mut back = stage.attached(&session, &format!("&after={reached}")).await;
+    let rest = back.until(|message| message["method"] == "_gembridge/replay_ended").await;
+    let rest: Vec<u64> = seqs(&rest);
+    assert_eq!(rest.first(), Some(&(reached + 1)));
+    assert!(rest.windows(2).all(|pair| pair[1] == pair[0] + 1) && *rest.last().unwrap() > last);
+}
+
+#[tokio::test]
+async fn s5_messages_that_are_too_large_or_too_many_close_the_socket() {
+    let config = AcpConfig { message: 1_000, messages_per_second: 5, ..AcpConfig::default() };
+    let stage = Stage::with(&Troupe::echo(), Setting { config, ..Setting::default() });
+    let mut large = stage.client().await;
+    large.send_text(&"x".repeat(1_001)).await;
+    assert_eq!(large.closed().await.code, 1009);
+    let mut many = stage.client().await;
+    for _ in 0..60 {
+        many.notify("$/nothing", json!({})).await;
+    }
+    assert_eq!(many.closed().await.code, 4009);
+}
+
+#[tokio::test]
+async fn a_client_that_gives_no_sign_of_life_is_let_go() {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    let config =
+        AcpConfig { silence: Duration::from_millis(300), messages_per_second: 1_000_000, ..AcpConfig::default() };
+    let stage = Stage::with(&Troupe::echo(), Setting { config, ..Setting::default() });
+    // One that answers pings by itself stays.
+    let mut alive = stage.client().await;
+    let mut dead = tokio::net::TcpStream::connect(stage.address).await.unwrap();
+    let request = "GET /acp HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer gb-ann\r\nconnection: upgrade\r\n\
+                   upgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
+    dead.write_all(request.as_bytes()).await.unwrap();
+    let mut answered = Vec::new();
+    let mut reading = std::pin::pin!(dead.read_to_end(&mut answered));
+    loop {
+        tokio::select! {
+            read = crate::support::client::soon(&mut reading) => {
+                read.unwrap();
+                break;
+            }
+            pong = alive.call("$/ping", json!({})) => assert_eq!(pong, Ok(json!({}))),
+        }
+    }
+    // A ping, then the close with its code.
+    let frames = &answered[answered.windows(4).position(|window| window == b"\r\n\r\n").unwrap() + 4..];
+    assert_eq!(frames[0], 0x89);
+    let close = frames.iter().position(|byte| *byte == 0x88).unwrap();
+    assert_eq!(u16::from_be_bytes([frames[close + 2], frames[close + 3]]), 4010);
+    alive.call("$/ping", json!({})).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_client_has_so_many_requests_and_sessions_at_once_and_is_told_when_it_has_more() {
+    let config = AcpConfig { seats: 2, ..AcpConfig::default() };
+    let stage = Stage::with(&Troupe::echo(), Setting { config, ..Setting::default() });
+    let mut client = stage.client().await;
+    client.new_session().await;
+    let second = client.new_session().await;
+    let error = client.call("session/new", json!({ "cwd": "/", "mcpServers": [] })).await.unwrap_err();
+    assert_eq!((&error["code"], &error["data"]["code"]), (&json!(-32000), &json!("busy")));
+    client.call("_gembridge/detach", json!({ "sessionId": second })).await.unwrap();
+    client.new_session().await;
+
+    let troupe = Troupe::silent();
+    let limits = Limits { queued_prompts: 2, ..Limits::default() };
+    let stage = Stage::with(&troupe, Setting { limits, ..Setting::default() });
+    let mut client = stage.client().await;
+    let session = client.new_session().await;
+    client.prompt(&session, "1").await;
+    client.named("_gembridge/turn_started").await;
+    client.prompt(&session, "2").await;
+    client.prompt(&session, "3").await;
+    let fourth = client.prompt(&session, "4").await;
+    let error = client.answer(fourth).await.unwrap_err();
+    assert_eq!((&error["code"], &error["data"]["code"]), (&json!(-32000), &json!("queue_full")));
+}
+
+#[tokio::test]
+async fn the_same_id_twice_at_once_is_refused() {
+    let stage = Stage::new(&Troupe::silent());
+    let mut client = stage.client().await;
+    let session = client.new_session().await;
+    let prompt = json!({
+        "jsonrpc": "2.0", "id": "same", "method": "session/prompt",
+        "params": { "sessionId": session, "prompt": [{ "type": "text", "text": "x" }] },
+    });
+    client.send(&prompt).await;
+    client.send(&prompt).await;
+    let answer = client.find(|message| message["id"] == "same").await;
+    assert_eq!(answer["error"]["code"], -32600);
+    client.notify("session/cancel", json!({ "sessionId": session })).await;
+    let answer = client.find(|message| message["id"] == "same").await;
+    assert_eq!(answer["result"]["stopReason"], "cancelled");
+}

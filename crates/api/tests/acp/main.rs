@@ -1,0 +1,13 @@
+//! The face of ACP over a real WebSocket, spoken by a client that is not ours, with agents that are played by the tests.
+
+mod asks;
+mod attach;
+mod frames;
+mod handshake;
+mod limits;
+mod prompts;
+mod properties;
+mod replay;
+mod sessions;
+mod support;
+mod watching;

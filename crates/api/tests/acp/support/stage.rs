@@ -1,0 +1,187 @@
+//! The face behind the real guard, on the real server.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use gembridge_api::acp::{self, Acp, AcpConfig, AcpParts, AgentCard, Execution, Tap, Tapped, TrustedFolders};
+use gembridge_api::catalog::{Catalog, CatalogConfig, UnknownModels};
+use gembridge_api::guard::{Guard, GuardConfig};
+use gembridge_api::identity::{Identity, Rank};
+use gembridge_api::keys::{Digest, Key, KeyTable};
+use gembridge_api::routes::{Faces, app};
+use gembridge_api::server::{Drained, Server, ServerConfig, Stop};
+use gembridge_core::driver::Driver;
+use gembridge_core::fair::{FairLimits, FairQueue};
+use gembridge_core::limit::Limits;
+use gembridge_core::model::{AgentName, ClientId, Principal, Prompt};
+use gembridge_core::session::{AgentSetup, NewSession, SessionHandle, Sessions, SessionsConfig};
+use gembridge_core::turn::PermissionPolicy;
+use gembridge_store::MemoryStore;
+use tokio::task::JoinSet;
+
+use super::agents::Troupe;
+use super::client::{Client, soon};
+
+pub const ADMIN: &str = "gb-admin";
+pub const ANN: &str = "gb-ann";
+pub const BOB: &str = "gb-bob";
+
+pub struct Stage {
+    pub address: SocketAddr,
+    pub sessions: Arc<Sessions>,
+    pub face: Arc<Acp>,
+    pub keys: Arc<KeyTable>,
+    pub tapped: Arc<Tapes>,
+    pub stop: Stop,
+    running: JoinSet<Drained>,
+}
+
+pub struct Setting {
+    pub config: AcpConfig,
+    pub limits: Limits,
+    pub policy: PermissionPolicy,
+    pub execution: Execution,
+    pub turns: usize,
+}
+
+impl Default for Setting {
+    fn default() -> Self {
+        Self {
+            config: AcpConfig::default(),
+            limits: Limits::default(),
+            policy: PermissionPolicy::ask(),
+            execution: Execution::Chat,
+            turns: 64,
+        }
+    }
+}
+
+/// Trusts one folder by its name.
+struct OneFolder;
+
+impl TrustedFolders for OneFolder {
+    fn trusted(&self, folder: &Path) -> Option<PathBuf> {
+        (folder == Path::new("/trusted")).then(|| folder.to_owned())
+    }
+}
+
+/// What the tap saw: the kind, the session, the message.
+#[derive(Default)]
+pub struct Tapes(pub Mutex<Vec<(String, Option<String>, String)>>);
+
+impl Tap for Tapes {
+    fn message(&self, tapped: &Tapped<'_>) {
+        let (kind, session) = (tapped.direction.as_str().to_owned(), tapped.session.map(str::to_owned));
+        self.0.lock().unwrap().push((kind, session, tapped.message.to_owned()));
+    }
+}
+
+pub fn digest(key: &str) -> Digest {
+    Key::given(key).digest()
+}
+
+impl Stage {
+    pub fn new(troupe: &Arc<Troupe>) -> Self {
+        Self::with(troupe, Setting::default())
+    }
+
+    pub fn with(troupe: &Arc<Troupe>, setting: Setting) -> Self {
+        let name = AgentName::new("played");
+        let setup = AgentSetup {
+            driver: Arc::clone(troupe) as Arc<dyn Driver>,
+            limits: setting.limits,
+            policy: setting.policy,
+        };
+        let agents = HashMap::from([(name.clone(), setup)]);
+        let sessions = Arc::new(Sessions::new(Arc::new(MemoryStore::new()), agents, SessionsConfig::default()));
+        let catalog = CatalogConfig {
+            default_agent: name.clone(),
+            mapped: std::collections::BTreeMap::new(),
+            unknown: UnknownModels::Refuse,
+        };
+        let limits = FairLimits { running: setting.turns, ..FairLimits::default() };
+        let tapped = Arc::new(Tapes::default());
+        let workspace = (setting.execution == Execution::Agent).then(|| PathBuf::from("/workspace"));
+        let face = Acp::new(AcpParts {
+            sessions: Arc::clone(&sessions),
+            catalog: Catalog::new(&sessions, catalog),
+            agents: vec![AgentCard {
+                name: name.clone(),
+                title: "Played".into(),
+                execution: setting.execution,
+                workspace,
+                is_demo: false,
+            }],
+            queues: HashMap::from([(name, FairQueue::new(limits))]),
+            folders: Arc::new(OneFolder),
+            tap: Some(Arc::<Tapes>::clone(&tapped) as Arc<dyn Tap>),
+            version: "0.0.0",
+            config: setting.config,
+        });
+        let who = |name: &str, rank| Identity { principal: Principal::new(name), rank };
+        let keys = Arc::new(KeyTable::new(vec![
+            (digest(ADMIN), who("admin", Rank::Admin)),
+            (digest(ANN), who("ann", Rank::User)),
+            (digest(BOB), who("bob", Rank::User)),
+        ]));
+        let guard = Guard::new(GuardConfig { rate: None, ..GuardConfig::default() }, keys.clone());
+        let small = acp::router(&face, &guard).merge(acp::root_router(&face));
+        let app = app(&guard, Faces { small, ..Faces::default() });
+        let server = Server::bind(ServerConfig::new(vec![SocketAddr::from(([127, 0, 0, 1], 0))])).unwrap();
+        let address = server.local_addrs().unwrap()[0];
+        let stop = Stop::default();
+        let mut running = JoinSet::new();
+        running.spawn(server.serve(app, stop.clone()));
+        Self { address, sessions, face, keys, tapped, stop, running }
+    }
+
+    /// A client with this key that has not said anything.
+    pub async fn connect_as(&self, key: &str, path: &str) -> Client {
+        let bearer = format!("Bearer {key}");
+        Client::open(self.address, path, &[("authorization", &bearer)]).await.expect("it is let in")
+    }
+
+    pub async fn connect(&self, path: &str) -> Client {
+        self.connect_as(ANN, path).await
+    }
+
+    /// A client of Ann's that is known.
+    pub async fn client(&self) -> Client {
+        let mut client = self.connect("/acp").await;
+        client.initialize().await;
+        client
+    }
+
+    /// A client of Ann's that is attached to a session, from where its address says.
+    pub async fn attached(&self, session: &str, query: &str) -> Client {
+        let mut client = self.connect(&format!("/acp?session={session}{query}")).await;
+        client.initialize().await;
+        client
+    }
+
+    /// A session of another face.
+    pub async fn foreign_session(&self, principal: &str) -> SessionHandle {
+        let new = NewSession {
+            principal: Principal::new(principal),
+            agent: AgentName::new("played"),
+            workspace: None,
+            model: None,
+            mode: None,
+            tool_servers: Vec::new(),
+            slash: gembridge_core::driver::SlashCommands::AsText,
+        };
+        self.sessions.create(new).await.unwrap()
+    }
+
+    /// A prompt of another face.
+    pub async fn prompt(&self, handle: &SessionHandle, text: &str) {
+        handle.prompt(Prompt::text(text), ClientId::fresh()).await.unwrap();
+    }
+
+    /// How serving ended.
+    pub async fn ended(&mut self) -> Drained {
+        soon(self.running.join_next()).await.unwrap().unwrap()
+    }
+}
