@@ -34,10 +34,11 @@ await run({
   },
 
   async 'what cannot be honoured is a bad request that names the field'() {
-    const tool = { type: 'function', function: { name: 'weather', parameters: { type: 'object' } } };
+    const tool = { type: 'function', function: { name: 'the weather', parameters: { type: 'object' } } };
     for (const [param, fields] of [
-      ['tools', { tools: [tool] }],
-      ['response_format', { response_format: { type: 'json_object' } }],
+      ['tools[0].function.name', { tools: [tool] }],
+      ['tool_choice', { tool_choice: 'required' }],
+      ['response_format.type', { response_format: { type: 'yaml' } }],
       ['logprobs', { logprobs: true }],
       ['n', { n: 0 }],
       ['messages', { messages: [] }],

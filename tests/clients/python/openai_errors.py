@@ -29,11 +29,12 @@ def a_host_or_an_origin_that_is_not_allowed_is_a_permission_error():
 
 @check
 def what_cannot_be_honoured_is_a_bad_request_that_names_the_field():
-    tool = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}
+    tool = {"type": "function", "function": {"name": "the weather", "parameters": {"type": "object"}}}
     image = {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}
     for param, fields in [
-        ("tools", {"tools": [tool]}),
-        ("response_format", {"response_format": {"type": "json_object"}}),
+        ("tools[0].function.name", {"tools": [tool]}),
+        ("tool_choice", {"tool_choice": "required"}),
+        ("response_format.type", {"response_format": {"type": "yaml"}}),
         ("logprobs", {"logprobs": True}),
         ("top_logprobs", {"top_logprobs": 3}),
         ("n", {"n": 0}),

@@ -257,11 +257,7 @@ impl Answers {
                 }
                 reason
             }
-            Ending::Parked(reason) => {
-                turn.ended();
-                reason
-            }
-            Ending::Forgotten(reason) => {
+            Ending::Parked(reason) | Ending::Forgotten(reason) => {
                 turn.ended();
                 reason
             }

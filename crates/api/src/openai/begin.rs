@@ -148,13 +148,11 @@ impl Desk<'_> {
                 }
             }
         };
-        match turn {
-            Some(turn) => Ok(Taken::Begun(Box::new(self.begun(turn, owner.clone())))),
-            None => {
-                let folded = refold(self.app, body)?;
-                Ok(Taken::Anew { prompt: folded.prompt, left_out: Some(folded.left_out) })
-            }
+        if let Some(turn) = turn {
+            return Ok(Taken::Begun(Box::new(self.begun(turn, owner.clone()))));
         }
+        let folded = refold(self.app, body)?;
+        Ok(Taken::Anew { prompt: folded.prompt, left_out: Some(folded.left_out) })
     }
 
     async fn begin_anew(

@@ -91,7 +91,7 @@ impl Call {
         if !tools.is_empty() && host.is_none() {
             return Err(Problem::invalid("tools", "this gateway does not offer a client's tools to agents"));
         }
-        let format = self.format(wishes, host)?;
+        let format = format(wishes, host)?;
         let strict = wishes.tools.offered.iter().filter(|offered| offered.strict).map(|offered| offered.tool.clone());
         let strict: Arc<[ClientTool]> = strict.collect();
         let strict = host.filter(|_| !strict.is_empty()).map(|host| Strict { tools: strict, host: Arc::clone(host) });
@@ -107,18 +107,6 @@ impl Call {
             strict,
         };
         Ok(Terms { offer: Offer { tools, format }, demand, calls })
-    }
-
-    fn format(&self, wishes: &Wishes, host: Option<&Arc<dyn ToolHost>>) -> Result<Option<Arc<dyn Format>>, Problem> {
-        let Some(wanted) = &wishes.format else { return Ok(None) };
-        let host = host.ok_or_else(|| {
-            Problem::invalid("response_format", "this gateway does not check the form of answers; ask for it in words")
-        })?;
-        let wrong = |wrong: String| {
-            let message = format!("the schema cannot be used: {}", decode::shortened(&wrong));
-            Problem::invalid(decode::SCHEMA_PLACE, message)
-        };
-        host.format(wanted).map(Some).map_err(wrong)
     }
 
     /// Finds the session that holds the history or waits for what comes with it, or folds it for a new one.
@@ -197,6 +185,19 @@ impl Call {
         let resume = Resume::new(follow_up, self.identity.viewer(), claim)?;
         pin.is_none_or(|pin| resume.is_of(pin.handle.id())).then_some(resume)
     }
+}
+
+/// The form that the client wants, ready to be checked.
+fn format(wishes: &Wishes, host: Option<&Arc<dyn ToolHost>>) -> Result<Option<Arc<dyn Format>>, Problem> {
+    let Some(wanted) = &wishes.format else { return Ok(None) };
+    let host = host.ok_or_else(|| {
+        Problem::invalid("response_format", "this gateway does not check the form of answers; ask for it in words")
+    })?;
+    let wrong = |wrong: String| {
+        let message = format!("the schema cannot be used: {}", decode::shortened(&wrong));
+        Problem::invalid(decode::SCHEMA_PLACE, message)
+    };
+    host.format(wanted).map(Some).map_err(wrong)
 }
 
 /// What a request says.

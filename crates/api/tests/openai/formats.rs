@@ -11,7 +11,7 @@ use crate::support::stage::{Stage, chat_with};
 use crate::support::tools::Workshop;
 use crate::support::{done, stopped, text, thought};
 
-fn person(more: Value) -> Value {
+fn person(more: &Value) -> Value {
     let schema = json!({"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]});
     let format = json!({"type": "json_schema", "json_schema": {"name": "person", "strict": true, "schema": schema}});
     let mut request = chat_with(&[("user", "who?")], json!({"response_format": format}));
@@ -37,7 +37,7 @@ async fn the_last_delivery_is_the_answer_and_prose_around_it_is_not() {
     for stream in [false, true] {
         let (troupe, tools) = (Troupe::new(|_| vec![]), Workshop::new());
         let stage = Stage::with_tools(&troupe, &tools).await;
-        let request = person(json!({"stream": stream}));
+        let request = person(&json!({"stream": stream}));
         let (answer, ()) = tokio::join!(ask(&stage, &request), async {
             troupe.until_prompted(0).await;
             troupe.does(0, [thought("hm"), text("Here it is: ")]).await;
@@ -57,7 +57,7 @@ async fn the_last_delivery_is_the_answer_and_prose_around_it_is_not() {
 #[tokio::test]
 async fn an_answer_in_words_counts_if_it_has_the_form() {
     let stage = Stage::with_tools(&saying(&[r#"{"name": "Ann"}"#]), &Workshop::new()).await;
-    let answer = ask(&stage, &person(json!({}))).await;
+    let answer = ask(&stage, &person(&json!({}))).await;
     assert_eq!((answer.text(), answer.finish()), (r#"{"name": "Ann"}"#.into(), "stop".into()));
     let object = chat_with(&[("user", "who?")], json!({"response_format": {"type": "json_object"}}));
     assert_eq!(ask(&stage, &object).await.text(), r#"{"name": "Ann"}"#);
@@ -67,7 +67,7 @@ async fn an_answer_in_words_counts_if_it_has_the_form() {
 async fn a_wrong_form_is_repaired_with_the_words_of_the_check() {
     let troupe = saying(&["Ann", r#"{"nom":"Ann"}"#, r#"{"name":"Ann"}"#, "more"]);
     let stage = Stage::with_tools(&troupe, &Workshop::new()).await;
-    let request = person(json!({"stream": true}));
+    let request = person(&json!({"stream": true}));
     let answer = ask(&stage, &request).await;
     assert_eq!(answer.streamed(0), r#"{"name":"Ann"}"#);
     let prompts = troupe.prompts(0);
@@ -89,7 +89,7 @@ async fn an_answer_that_stays_wrong_is_an_honest_error_with_what_was_said() {
     let troupe = saying(&["I would rather talk."]);
     let stage = Stage::with_tools(&troupe, &Workshop::new()).await;
     for stream in [false, true] {
-        let answer = ask(&stage, &person(json!({"stream": stream}))).await;
+        let answer = ask(&stage, &person(&json!({"stream": stream}))).await;
         assert_eq!(answer.status, 502, "{}", answer.body);
         let error = &answer.json()["error"];
         assert_eq!(error["code"], "output_invalid");
@@ -102,11 +102,11 @@ async fn an_answer_that_stays_wrong_is_an_honest_error_with_what_was_said() {
 async fn a_refusal_stays_a_refusal() {
     let troupe = Troupe::new(|_| vec![vec![text("I will not."), stopped(Stop::Refusal)]]);
     let stage = Stage::with_tools(&troupe, &Workshop::new()).await;
-    let answer = ask(&stage, &person(json!({}))).await;
+    let answer = ask(&stage, &person(&json!({}))).await;
     let choice = &answer.json()["choices"][0];
     assert_eq!((&choice["message"]["refusal"], &choice["message"]["content"]), (&json!("I will not."), &Value::Null));
     assert_eq!(choice["finish_reason"], "stop");
-    let answer = ask(&stage, &person(json!({"stream": true}))).await;
+    let answer = ask(&stage, &person(&json!({"stream": true}))).await;
     let chunks = answer.chunks();
     let refusals: String = chunks.iter().filter_map(|chunk| chunk["choices"][0]["delta"]["refusal"].as_str()).collect();
     assert_eq!((refusals.as_str(), answer.streamed(0).as_str()), ("I will not.", ""));
@@ -115,7 +115,7 @@ async fn a_refusal_stays_a_refusal() {
 #[tokio::test]
 async fn a_schema_that_cannot_be_used_is_refused_in_the_words_of_the_check() {
     let stage = Stage::with_tools(&saying(&["{}"]), &Workshop::new()).await;
-    let request = person(json!({"response_format": {"type": "json_schema", "json_schema":
+    let request = person(&json!({"response_format": {"type": "json_schema", "json_schema":
         {"name": "p", "schema": {"type": 12}}}}));
     let answer = ask(&stage, &request).await;
     assert_eq!(answer.error().2, "response_format.json_schema.schema");
@@ -127,7 +127,7 @@ async fn a_form_and_tools_go_together() {
     let (troupe, tools) = (Troupe::new(|_| vec![]), Workshop::new());
     let stage = Stage::with_tools(&troupe, &tools).await;
     let look_up = json!({"type": "function", "function": {"name": "look_up"}});
-    let mut request = person(json!({"tools": [look_up]}));
+    let mut request = person(&json!({"tools": [look_up]}));
     let (answer, waiting) = tokio::join!(ask(&stage, &request), async {
         troupe.until_prompted(0).await;
         tools.call(0, "look_up", &json!({})).await

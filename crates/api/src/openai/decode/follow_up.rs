@@ -76,17 +76,15 @@ impl Open {
             (Some("function"), _, None) => return Err(missing(at, "name")),
             (_, None, _) => return Err(missing(at, "tool_call_id")),
         };
-        match self.0.iter().position(|open| *open == wanted) {
-            Some(place) => Ok(self.0.remove(place)),
-            None => {
-                let message = format!(
-                    "`{}` is no call of the assistant's message before, or was answered already; \
-                     send that message with its calls, and one result for each",
-                    brief(name)
-                );
-                Err(Problem::invalid(format!("messages[{at}].{field}"), message))
-            }
+        if let Some(place) = self.0.iter().position(|open| *open == wanted) {
+            return Ok(self.0.remove(place));
         }
+        let message = format!(
+            "`{}` is no call of the assistant's message before, or was answered already; \
+             send that message with its calls, and one result for each",
+            brief(name)
+        );
+        Err(Problem::invalid(format!("messages[{at}].{field}"), message))
     }
 }
 
