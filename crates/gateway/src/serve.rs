@@ -109,7 +109,7 @@ fn open(
     let Agents { served, setups, wanted } = Agents::start(chosen, context, &spawner, &keys);
     let live = SessionsConfig { live: settings.limits.sessions.0 as usize };
     let sessions = Sessions::new(Arc::new(audit::AuditedStore(store.clone())), setups, live);
-    let sessions = Arc::new(sessions.with_tool_host(Arc::new(tools.clone())));
+    let sessions = Arc::new(sessions.with_tool_host(Arc::new(tools::Patient(tools.clone()))));
     let openai = open_ai(&sessions, &served, context)?;
     let readiness = Readiness::default();
     let tap = tap.map(open_tap).transpose()?;

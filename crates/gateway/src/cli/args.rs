@@ -175,6 +175,9 @@ pub struct ServeArgs {
     /// Refuse a model that is not listed, instead of answering with the default one.
     #[arg(long)]
     pub strict_models: bool,
+    /// Write every message of ACP clients to this file as JSON lines; `-` is standard output.
+    #[arg(long, value_name = "FILE", allow_hyphen_values = true)]
+    pub tap: Option<String>,
 }
 
 #[derive(Debug, Clone, Subcommand)]

@@ -7,7 +7,7 @@ use crate::exit::CommandResult;
 use super::{Context, run};
 
 pub fn run(args: &ServeArgs, context: &Context) -> CommandResult {
-    crate::serve::serve(&args.allow_host, context)
+    crate::serve::serve(&args.allow_host, args.tap.as_deref(), context)
 }
 
 /// The settings among the flags. Further names of the host come on top of those in the settings.
