@@ -93,6 +93,11 @@ export class Tab {
     await this.page.getByRole("status").filter({ hasText: "Connected" }).first().waitFor();
   }
 
+  /** Opens everything that is folded. */
+  async unfold() {
+    await this.page.evaluate(() => document.querySelectorAll("main details").forEach((details) => (details.open = true)));
+  }
+
   /** The id of the session that is open. */
   session() {
     return new URLSearchParams(new URL(this.page.url()).hash.slice(1)).get("session");

@@ -3,6 +3,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { Admin } from "./admin/Admin.js";
 import { Composer, stop } from "./chat/Composer.js";
+import { focusPrompt } from "./chat/focus.js";
 import { FormCard } from "./chat/FormCard.js";
 import { PermissionCard } from "./chat/PermissionCard.js";
 import { Transcript } from "./chat/Transcript.js";
@@ -49,7 +50,7 @@ function Page() {
 
 function toPrompt(event: Event): void {
   event.preventDefault();
-  document.querySelector<HTMLElement>(".composer textarea")?.focus();
+  focusPrompt();
 }
 
 /** The tab says what is open, and that somebody waits for an answer. */
@@ -138,10 +139,10 @@ function UsageLine() {
   if (!usage) return null;
   const { contextUsed, contextSize, totalTokens } = usage;
   if (contextUsed !== undefined && contextSize) {
-    const share = Math.round((contextUsed / contextSize) * 100);
+    const share = (contextUsed / contextSize) * 100;
     return (
       <span class="usage" title={`${contextUsed} of ${contextSize} tokens of the agent's context are taken`}>
-        <meter aria-label="Context used" min={0} max={100} value={share} /> {share} %
+        <meter aria-label="Context used" min={0} max={100} value={share} /> {share < 1 ? "< 1" : Math.round(share)} %
       </span>
     );
   }

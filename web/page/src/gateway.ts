@@ -127,7 +127,7 @@ function changed(session: Session): void {
 export async function go(to: Place, how: "push" | "replace" = "push"): Promise<void> {
   showPlace(to, how);
   place.value = to;
-  if (to.view === "chat") await open(to.session);
+  if (to.view === "chat") await open(to.session, to.limit);
 }
 
 async function open(id: string | undefined, limit = FIRST_TURNS): Promise<void> {

@@ -5,6 +5,8 @@ const STORED = "gembridge.key";
 export interface Place {
   view: "chat" | "admin";
   session?: string;
+  /** How many turns of the session are told at first. */
+  limit?: number;
 }
 
 /** Takes a key out of the fragment, before anything else can read or keep the address. */
@@ -32,13 +34,21 @@ export function readPlace(): Place {
   const fragment = new URLSearchParams(location.hash.slice(1));
   const session = fragment.get("session") ?? undefined;
   const view = fragment.has("admin") ? "admin" : "chat";
-  return session === undefined ? { view } : { view, session };
+  if (session === undefined) return { view };
+  const limit = Number(fragment.get("limit") ?? NaN);
+  return Number.isInteger(limit) && limit > 0 ? { view, session, limit } : { view, session };
 }
 
 export function showPlace(place: Place, how: "push" | "replace"): void {
-  const fragment = place.view === "admin" ? "#admin" : place.session === undefined ? "" : `#session=${encodeURIComponent(place.session)}`;
+  const fragment = fragmentOf(place);
   const address = fragment === "" ? location.pathname + location.search : fragment;
   if (location.hash === fragment) return;
   if (how === "push") history.pushState(null, "", address);
   else history.replaceState(null, "", address);
+}
+
+function fragmentOf({ view, session, limit }: Place): string {
+  if (view === "admin") return "#admin";
+  if (session === undefined) return "";
+  return `#session=${encodeURIComponent(session)}${limit === undefined ? "" : `&limit=${limit}`}`;
 }

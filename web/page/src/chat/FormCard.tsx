@@ -1,10 +1,11 @@
 // The agent asks for some facts: a form made from its schema.
 
 import type { FormAsk, Json } from "@gembridge/client";
-import { useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { chat } from "../gateway.js";
 import { unmasked } from "../words.js";
 import { Countdown } from "./Countdown.js";
+import { handFocusBack } from "./focus.js";
 
 interface Field {
   type?: string;
@@ -22,10 +23,16 @@ interface Schema {
 
 export function FormCard({ ask }: { ask: FormAsk }) {
   const { properties = {}, required = [] } = ask.schema as Schema;
+  const card = useRef<HTMLFormElement>(null);
+  useEffect(() => {
+    const shown = card.current;
+    return () => handFocusBack(shown);
+  }, [ask.id]);
   const [values, setValues] = useState<Record<string, Json>>(() => defaults(properties));
   const put = (name: string, value: Json) => setValues({ ...values, [name]: value });
   return (
     <form
+      ref={card}
       class="ask"
       aria-label="The agent asks"
       onSubmit={(event) => {

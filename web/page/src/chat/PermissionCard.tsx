@@ -8,6 +8,7 @@ import { Icon, lookOf } from "../icons.js";
 import { unmasked } from "../words.js";
 import { Countdown } from "./Countdown.js";
 import { DiffView } from "./DiffView.js";
+import { handFocusBack } from "./focus.js";
 import { Output } from "./Output.js";
 import { commandIn, headline, written } from "./ToolCard.js";
 
@@ -32,6 +33,8 @@ export function PermissionCard({ ask }: { ask: PermissionAsk }) {
     // The card takes the focus, none of its buttons; and not from somebody who is writing.
     const busy = document.activeElement;
     if (!busy || busy === document.body || busy.closest(".transcript") || (busy as HTMLTextAreaElement).value === "") card.current?.focus();
+    const shown = card.current;
+    return () => handFocusBack(shown);
   }, [ask.id]);
   const { tool } = ask;
   const deed = DEEDS[tool.kind] ?? ANY_DEED;

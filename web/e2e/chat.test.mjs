@@ -1,0 +1,216 @@
+import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { stage } from "./stage.mjs";
+
+const on = stage({ agent: "fake" });
+
+test("the key leaves the address at once and stays in the tab", async () => {
+  const tab = await on.visit();
+  await tab.connected();
+  assert.ok(!tab.page.url().includes(on.gateway.key), tab.page.url());
+  await tab.page.reload();
+  await tab.connected();
+  const kept = await tab.page.evaluate(() => [JSON.stringify({ ...localStorage }), document.cookie]);
+  assert.ok(!kept.join().includes(on.gateway.key), "beyond the tab nothing is kept");
+  await tab.close();
+});
+
+test("without a key the page asks for one, and says when it is wrong", async () => {
+  const tab = await on.visit({ address: on.gateway.url });
+  const field = tab.page.getByLabel("Key");
+  await field.fill("gb-wrong");
+  await field.press("Enter");
+  await tab.page.getByRole("alert").waitFor();
+  await field.fill(on.gateway.key);
+  await field.press("Enter");
+  await tab.connected();
+  tab.wrongs.length = 0; // A refused key is an error of the network to the browser.
+  await tab.close();
+});
+
+test("a prompt is sent and its answer streams in", async () => {
+  const tab = await on.visit();
+  const go = join(on.gateway.home, "go-stream");
+  await tab.send(`say one ;; until ${go} ;; say , two`);
+  await tab.saysInAnswer("one");
+  await tab.stop.waitFor();
+  assert.equal((await tab.answer.innerText()).trim(), "one", "the first piece is shown before the second one is there");
+  writeFileSync(go, "");
+  await tab.ended();
+  assert.equal((await tab.answer.innerText()).trim(), "one, two");
+  assert.equal(await tab.stop.count(), 0);
+  await tab.close();
+});
+
+test("thoughts are folded away from the answer, plans are a list", async () => {
+  const tab = await on.visit();
+  await tab.ask("think it over ;; plan Read | Change | Test ;; say done");
+  assert.equal((await tab.answer.innerText()).trim(), "done");
+  const thought = tab.page.locator("details.thought");
+  assert.equal(await thought.getByText("it over").isVisible(), false);
+  await thought.locator("summary").click();
+  await thought.getByText("it over").waitFor();
+  assert.deepEqual(await tab.page.getByRole("region", { name: "Plan" }).getByRole("listitem").allInnerTexts().then(tidy), ["Read done", "Change in progress", "Test to do"]);
+  await tab.close();
+});
+
+const tidy = (texts) => texts.map((text) => text.replace(/\s+/g, " ").trim());
+
+test("a tool call is a line that opens to what went in and came out", async () => {
+  const tab = await on.visit();
+  await tab.ask("tool execute cargo test [current working directory /home/me] (Run the tests) => \u001b[32mok\u001b[0m 12 passed ;; tool-fail read Cargo.toml ;; say done");
+  const [run, read] = await tab.page.locator("details.tool").all();
+  const line = tidy([await run.innerText()])[0];
+  for (const part of ["cargo test", "Run the tests", "done"]) assert.ok(line.includes(part), line);
+  assert.ok(!line.includes("current working directory"), line);
+  assert.ok((await read.innerText()).includes("failed"));
+  await run.locator("summary").click();
+  const inside = run.locator(".inside");
+  await inside.getByText("12 passed").waitFor();
+  assert.ok((await inside.innerText()).includes("/home/me"));
+  assert.ok(!(await inside.innerText()).includes("["), "no control sequence is left");
+  await tab.close();
+});
+
+test("a change to a file is shown as a diff, in one column or two", async () => {
+  const tab = await on.visit();
+  await tab.ask("diff src/greeting.txt hello => goodbye ;; say done");
+  const card = tab.page.locator("details.tool");
+  await card.locator("summary").click();
+  const diff = card.locator("figure.diff");
+  await diff.getByText("src/greeting.txt").waitFor();
+  assert.equal(await diff.locator("tr.removed .text").innerText(), "hello");
+  assert.equal(await diff.locator("tr.added .text").innerText(), "goodbye");
+  assert.deepEqual(await diff.locator(".counts").allInnerTexts().then(tidy), ["+1 −1"]);
+  await diff.getByRole("button", { name: "Side by side" }).click();
+  assert.deepEqual(await diff.locator("table.split td.text").allInnerTexts(), ["hello", "goodbye"]);
+  await tab.close();
+});
+
+for (const [name, press] of [
+  ["the stop button", (tab) => tab.stop.click()],
+  ["Escape", (tab) => tab.page.keyboard.press("Escape")],
+]) {
+  test(`${name} ends the turn and keeps what was said`, async () => {
+    const tab = await on.visit();
+    await tab.send("say so far ;; wait-cancel");
+    await tab.saysInAnswer("so far");
+    await press(tab);
+    await tab.ended();
+    await tab.turns.last().getByText("Stopped").waitFor();
+    assert.equal((await tab.answer.innerText()).trim(), "so far");
+    await tab.ask("say again");
+    assert.equal((await tab.answer.innerText()).trim(), "again");
+    await tab.close();
+  });
+}
+
+test("a prompt on a busy session waits, and says so", async () => {
+  const tab = await on.visit();
+  const go = join(on.gateway.home, "go-queue");
+  await tab.send(`until ${go} ;; say first`);
+  await tab.stop.waitFor();
+  await tab.send("say second");
+  await tab.turns.last().getByText("Queued").waitFor();
+  writeFileSync(go, "");
+  await tab.ended();
+  assert.deepEqual(await tab.page.getByRole("article", { name: "Answer" }).allInnerTexts().then(tidy), ["first", "second"]);
+  await tab.close();
+});
+
+test("sessions are listed, found, renamed, exported and deleted", async () => {
+  const tab = await on.visit();
+  const list = tab.page.getByRole("navigation", { name: "Sessions" });
+  await tab.ask("say a needle ;; title Needle of the haystack");
+  await list.getByText("Needle of the haystack").waitFor();
+  await list.getByRole("searchbox").fill("nothing like it");
+  await list.getByText("No session matches.").waitFor();
+  await list.getByRole("searchbox").fill("needle");
+  const act = async (name) => {
+    await list.getByRole("button", { name: /^Actions for/ }).click();
+    await list.getByRole("menuitem", { name }).click();
+  };
+  await act("Rename");
+  await list.getByRole("textbox", { name: "New title" }).fill("My needle");
+  await tab.page.keyboard.press("Enter");
+  await list.getByText("My needle").waitFor();
+  const download = tab.page.waitForEvent("download");
+  await act("Export as Markdown");
+  const text = await readAll(await (await download).createReadStream());
+  assert.ok(text.startsWith("# My needle\n"), text);
+  assert.ok(text.includes("## Answer\n\na needle"), text);
+  await act("Delete");
+  await list.getByRole("menuitem", { name: "Really delete?" }).click();
+  await list.getByText("My needle").waitFor({ state: "detached" });
+  await tab.close();
+});
+
+async function readAll(stream) {
+  const chunks = [];
+  for await (const chunk of stream) chunks.push(chunk);
+  return Buffer.concat(chunks).toString();
+}
+
+test("the agent's commands complete, its modes and models can be chosen", async () => {
+  const tab = await on.visit();
+  await tab.ask("commands ;; say done");
+  await tab.prompt.fill("/");
+  const menu = tab.page.getByRole("listbox", { name: "Commands" });
+  await menu.waitFor();
+  const first = await menu.getByRole("option").first().locator("code").innerText();
+  await tab.prompt.press("Enter");
+  assert.equal((await tab.prompt.inputValue()).trim(), first);
+  await tab.prompt.fill("");
+  const mode = tab.page.getByRole("combobox", { name: "Mode", exact: true });
+  const others = await mode.locator("option").evaluateAll((options) => options.filter((option) => !option.selected).map((option) => option.value));
+  await mode.selectOption(others[0]);
+  await tab.ask("say after");
+  assert.equal(await mode.inputValue(), others[0]);
+  await tab.close();
+});
+
+test("a picture is pasted and goes along with the prompt", async () => {
+  const tab = await on.visit();
+  await tab.prompt.fill("echo");
+  await tab.page.evaluate(() => {
+    const png = Uint8Array.from(atob("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="), (char) => char.charCodeAt(0));
+    const data = new DataTransfer();
+    data.items.add(new File([png], "dot.png", { type: "image/png" }));
+    document.querySelector("textarea").dispatchEvent(new ClipboardEvent("paste", { clipboardData: data, bubbles: true, cancelable: true }));
+  });
+  await tab.page.getByRole("img", { name: "Picture 1" }).waitFor();
+  await tab.prompt.press("Enter");
+  await tab.ended();
+  await tab.page.getByRole("article", { name: "Prompt" }).getByRole("img").waitFor();
+  assert.ok((await tab.answer.innerText()).includes("image/png"));
+  await tab.close();
+});
+
+test("a person works by keyboard alone", async () => {
+  const tab = await on.visit();
+  const { keyboard } = tab.page;
+  await tab.connected();
+  await tab.page.locator(".skip").focus();
+  await keyboard.press("Enter");
+  await keyboard.type("permission ls");
+  await keyboard.press("Enter");
+  await tab.card.waitFor();
+  // The card has the focus, and none of its buttons: nothing is allowed by a key that was meant for something else.
+  await tab.page.waitForFunction(() => document.activeElement?.getAttribute("role") === "alertdialog");
+  const focused = () => tab.page.evaluate(() => document.activeElement.textContent.trim());
+  const passed = [];
+  do {
+    await keyboard.press("Tab");
+    passed.push(await focused());
+  } while (!/^reject/i.test(passed.at(-1)) && passed.length < 12);
+  assert.match(passed.at(-1), /^reject/i, passed.join(" | "));
+  await keyboard.press("Enter");
+  await tab.ended();
+  await tab.saysInAnswer("permission: reject_once");
+  await keyboard.type("say typed on");
+  await keyboard.press("Enter");
+  await tab.saysInAnswer("typed on");
+  await tab.close();
+});

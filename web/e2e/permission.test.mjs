@@ -1,0 +1,86 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { open } from "./browser.mjs";
+import { stage } from "./stage.mjs";
+
+const on = stage({ agent: "demo" });
+
+test("what is asked in two tabs is answered in one and closes in both", async () => {
+  const one = await on.visit();
+  await one.send("permission rm -rf build");
+  await one.card.waitFor();
+  const two = await on.visit({ address: `${on.gateway.url}/#session=${one.session()}&key=${on.gateway.key}` });
+  await two.card.waitFor();
+  for (const tab of [one, two]) {
+    assert.ok((await tab.card.innerText()).includes("rm -rf build"), "the exact command");
+    assert.match(await tab.card.innerText(), /without asking again/, "what an answer for good covers");
+    assert.match(await tab.card.innerText(), /\d+ s/, "until when");
+  }
+  await two.card.getByRole("button", { name: "Allow once" }).click();
+  for (const tab of [one, two]) {
+    await tab.card.waitFor({ state: "detached" });
+    await tab.ended();
+  }
+  assert.equal(await one.answer.innerText(), await two.answer.innerText());
+  for (const tab of [one, two]) await tab.close();
+});
+
+test("a permission that was answered is not asked again", async () => {
+  const tab = await on.visit();
+  await tab.send("permission make clean");
+  await tab.card.getByRole("button", { name: "Reject", exact: true }).click();
+  await tab.ended();
+  await tab.page.reload();
+  await tab.ended();
+  assert.equal(await tab.card.count(), 0);
+  await tab.close();
+});
+
+test("a permission that is open survives a reload", async () => {
+  const tab = await on.visit();
+  await tab.send("permission make install");
+  await tab.card.waitFor();
+  await tab.page.reload();
+  await tab.card.getByRole("button", { name: "Allow once" }).click();
+  await tab.ended();
+  assert.equal(await tab.card.count(), 0);
+  await tab.close();
+});
+
+test("rejecting with a reason sends the reason as the next prompt", async () => {
+  const tab = await on.visit();
+  await tab.send("permission rm -rf /");
+  await tab.card.getByRole("button", { name: "Reject and say why…" }).click();
+  await tab.page.getByRole("textbox", { name: "What to do instead" }).fill("only the build folder");
+  await tab.page.keyboard.press("Enter");
+  await tab.saysInAnswer("only the build folder");
+  await tab.close();
+});
+
+test("another tab's prompts and answers appear here as they come", async () => {
+  const one = await on.visit();
+  await one.ask("hello");
+  const two = await open(one.page.context(), on.gateway, `${on.gateway.url}/#session=${one.session()}&key=${on.gateway.key}`);
+  await two.ended();
+  await two.ask("is anybody there");
+  await one.page.getByRole("article", { name: "Prompt" }).filter({ hasText: "is anybody there" }).waitFor();
+  await one.turns.nth(1).locator("footer.ended").waitFor();
+  assert.equal(await one.page.getByRole("article", { name: "Prompt" }).count(), 2);
+  assert.equal(await two.page.getByRole("article", { name: "Prompt" }).count(), 2);
+  assert.equal(await one.answer.innerText(), await two.answer.innerText());
+  await two.page.close();
+  await one.close();
+});
+
+test("a form that the agent asks for is filled in", async () => {
+  const tab = await on.visit();
+  await tab.connected();
+  await tab.choose("fake");
+  await tab.send("elicit");
+  const form = tab.page.getByRole("form", { name: "The agent asks" });
+  await form.getByRole("textbox", { name: "Name" }).fill("Ada");
+  await form.getByRole("button", { name: "Send" }).click();
+  await tab.ended();
+  assert.match(await tab.answer.innerText(), /"action":\s*"accept".*Ada/);
+  await tab.close();
+});
