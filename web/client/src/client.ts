@@ -1,6 +1,7 @@
 // The client: sessions of a gateway, held through whatever happens to the connection.
 
 import type { AskAnswer } from "./ask.js";
+import { attachOver, type Window } from "./attach.js";
 import { Directory, type Watcher } from "./directory.js";
 import { ConnectionLost, messageOf, RequestFailed } from "./errors.js";
 import { Listeners, type Connection, type EventName, type Handler } from "./events.js";
@@ -15,15 +16,6 @@ import type { AgentInfo, AskId, ContentBlock, Json, RpcMessage, SessionSetup, Se
 
 export type ClientOptions = LinkOptions;
 
-/** How much of a session to tell again: all of it, unless limited. */
-export interface Window {
-  /** The last so many turns. */
-  limit?: number;
-  /** Unix milliseconds, exclusive. */
-  since?: number;
-  before?: number;
-}
-
 export interface NewSession {
   agent?: string;
   model?: string;
@@ -34,7 +26,7 @@ export interface NewSession {
 
 const UNKNOWN_SESSION = -32002;
 const METHOD_NOT_FOUND = -32601;
-const INVALID_PARAMS = -32602;
+const RETRY_MS = 2_000;
 
 export class AgentChatClient {
   readonly #link: Link;
@@ -137,15 +129,21 @@ export class AgentChatClient {
 
   /** Tells a session again and follows it from then on. Resolves when everything was told. */
   async attach(sessionId: string, window: Window = {}): Promise<Session> {
-    const known = this.#sessions.get(sessionId);
-    if (known && known.sync !== "detached" && known.sync !== "gone") return known;
     const rpc = await this.#link.ready();
-    const session = new Session(sessionId);
-    this.#sessions.set(sessionId, session);
-    this.#windows.set(session, window);
-    const caughtUp = new Promise<void>((resolve, reject) => this.#caughtUp.set(session, [{ resolve, reject }]));
-    caughtUp.catch(() => {});
-    await this.#attachOver(rpc, session);
+    const known = this.#sessions.get(sessionId);
+    const session = known ?? new Session(sessionId);
+    const waiting = this.#caughtUp.get(session) ?? [];
+    if (known && waiting.length === 0) return known;
+    const caughtUp = new Promise<void>((resolve, reject) => waiting.push({ resolve, reject }));
+    this.#caughtUp.set(session, waiting);
+    if (!known) {
+      this.#sessions.set(sessionId, session);
+      this.#windows.set(session, window);
+      void attachOver(rpc, session, window).catch((error: Error) => {
+        // A connection that is lost meanwhile is followed by another.
+        if (!(error instanceof ConnectionLost)) this.#forget(session, error);
+      });
+    }
     await caughtUp;
     return session;
   }
@@ -255,9 +253,7 @@ export class AgentChatClient {
   #initialized(rpc: Rpc, initialized: Initialized): void {
     this.#gateway = initialized._meta?.gembridge ?? {};
     this.#agentInfo = initialized.agentInfo;
-    for (const session of this.#sessions.values()) {
-      void this.#attachOver(rpc, session).catch((error: unknown) => this.#report(error, session.id));
-    }
+    for (const session of this.#sessions.values()) void this.#attachAgain(rpc, session);
     if (this.#directory.watched) this.#watch(rpc);
   }
 
@@ -268,30 +264,19 @@ export class AgentChatClient {
       .catch((error: unknown) => this.#report(error));
   }
 
-  async #attachOver(rpc: Rpc, session: Session): Promise<void> {
-    const after = session.resumeAfter;
-    const { last } = session;
-    session.sync = "attaching";
-    session.resume();
-    this.#changed(session);
-    const window = after === undefined ? this.#windows.get(session) : { after };
+  /** After a reconnect: tried until it works, the session is gone, or so is the connection. */
+  async #attachAgain(rpc: Rpc, session: Session): Promise<void> {
     try {
-      const attached = await rpc.request<SessionSetup & { last?: number }>("_gembridge/attach", { sessionId: session.id, ...window });
-      session.setUp(attached);
-      if (attached.last !== undefined && attached.last < last) await this.#startOver(rpc, session);
+      await attachOver(rpc, session, this.#windows.get(session) ?? {});
     } catch (error) {
-      if (!(error instanceof RequestFailed)) throw error;
-      if (error.rpcCode === INVALID_PARAMS && after !== undefined) return this.#startOver(rpc, session);
-      if (error.rpcCode === UNKNOWN_SESSION) this.#forget(session, error);
-      throw error;
+      this.#report(error, session.id);
+      if (error instanceof ConnectionLost) return;
+      if (error instanceof RequestFailed && error.rpcCode === UNKNOWN_SESSION) return this.#forget(session, error);
+      const wait = (error instanceof RequestFailed && error.retryAfterMs) || RETRY_MS;
+      setTimeout(() => {
+        if (this.#link.rpc === rpc && this.#sessions.get(session.id) === session) void this.#attachAgain(rpc, session);
+      }, wait);
     }
-  }
-
-  /** The gateway cannot go on where we were: its log is another one than before. */
-  async #startOver(rpc: Rpc, session: Session): Promise<void> {
-    await rpc.request("_gembridge/detach", { sessionId: session.id });
-    session.reset();
-    await this.#attachOver(rpc, session);
   }
 
   #caught(session: Session, resumed: boolean, end: ReplayEnded): void {

@@ -43,12 +43,12 @@ function baseOf(session: Session, meta: GatewayMeta): Base {
   const base: Base = { sessionId: session.id, replayed: session.sync === "replaying" };
   if (meta.seq !== undefined) base.seq = meta.seq;
   if (meta.at !== undefined) base.at = meta.at;
-  if (meta.turn !== undefined) base.turn = meta.turn;
+  if (meta.turn != null) base.turn = meta.turn;
   return base;
 }
 
 function userChunk(session: Session, block: ContentBlock, meta: GatewayMeta, base: Base): NamedEvent | undefined {
-  if (meta.turn !== undefined && !session.known(meta.turn)) session.claimOwn(meta.turn, (turn) => samePrompt(turn, block));
+  if (meta.turn != null && !session.known(meta.turn)) session.claimOwn(meta.turn, (turn) => samePrompt(turn, block));
   const turn = session.turnOf(meta.turn);
   // One's own prompt is shown since it was sent.
   if (turn.own) return undefined;
@@ -170,7 +170,7 @@ export interface TurnEndedParams extends GatewayMeta {
 }
 
 export function applyTurnStarted(session: Session, params: GatewayMeta & { byYou?: boolean }): NamedEvent | undefined {
-  if (!session.advance(params.seq) || params.turn === undefined) return undefined;
+  if (!session.advance(params.seq) || params.turn == null) return undefined;
   const byYou = params.byYou === true;
   if (byYou && !session.known(params.turn)) session.claimOwn(params.turn);
   const turn = session.turnOf(params.turn);
@@ -180,7 +180,7 @@ export function applyTurnStarted(session: Session, params: GatewayMeta & { byYou
 }
 
 export function applyTurnEnded(session: Session, params: TurnEndedParams): NamedEvent | undefined {
-  if (!session.advance(params.seq) || params.turn === undefined) return undefined;
+  if (!session.advance(params.seq) || params.turn == null) return undefined;
   const turn = session.turnOf(params.turn);
   if (turn.endedAt !== undefined) return undefined;
   endThought(session, turn, turn.items.at(-1)?.kind === "thought" ? params.at : undefined);

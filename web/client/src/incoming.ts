@@ -42,6 +42,8 @@ export function notified(to: Receiver, method: string, params: unknown): void {
 }
 
 function inSession(to: Receiver, session: Session, method: string, params: unknown): void {
+  // Until a replay begins, what comes is the rest of an attachment that ended; all of it will be told again.
+  if (session.sync === "attaching" && method !== "_gembridge/replay_started") return;
   switch (method) {
     case "session/update":
       return update(to, session, params as { update: SessionUpdate; _meta?: Meta });

@@ -1,4 +1,5 @@
-export { AgentChatClient, type ClientOptions, type NewSession, type Window } from "./client.js";
+export { AgentChatClient, type ClientOptions, type NewSession } from "./client.js";
+export type { Window } from "./attach.js";
 export type { Ask, AskAnswer, FormAnswer, FormAsk, PermissionAsk, SettledBy } from "./ask.js";
 export { ConnectionLost, Refused, RequestFailed, TurnInterrupted } from "./errors.js";
 export type { ClientEvents, Connection, EventName, Handler, TextDelta, TurnEnded } from "./events.js";

@@ -39,6 +39,8 @@ export interface LinkOwner {
 
 const PING_MS = 25_000;
 const PONG_MS = 10_000;
+/** After a sleep the connection is often dead, and somebody looks at it. */
+const AWAKE_MS = 4_000;
 const HANDSHAKE_MS = 45_000;
 
 export class Link {
@@ -90,7 +92,7 @@ export class Link {
   /** Something suggests that the network changed: find out now instead of later. */
   wake(): void {
     this.#socket.hurry();
-    if (this.#open) this.#ping(this.#open);
+    if (this.#open) this.#ping(this.#open, AWAKE_MS);
   }
 
   async #opened(): Promise<void> {
@@ -109,7 +111,7 @@ export class Link {
     this.#open = rpc;
     this.#socket.settled();
     const every = this.#options.pingMs ?? PING_MS;
-    if (every > 0) this.#pings = setInterval(() => this.#ping(rpc), every);
+    if (every > 0) this.#pings = setInterval(() => this.#ping(rpc, Math.min(every, PONG_MS)), every);
     this.#owner.initialized(rpc, initialized);
     const connectionId = initialized._meta?.gembridge?.connectionId;
     this.#owner.changed({ state: "open", ...(connectionId !== undefined && { connectionId }) });
@@ -141,9 +143,7 @@ export class Link {
     this.#owner.lost(reason, final);
   }
 
-  #ping(rpc: Rpc): void {
-    const every = this.#options.pingMs ?? PING_MS;
-    const timeoutMs = every > 0 ? Math.min(every, PONG_MS) : PONG_MS;
+  #ping(rpc: Rpc, timeoutMs: number): void {
     rpc.request("$/ping", {}, { timeoutMs }).catch(() => {
       if (this.#open === rpc) this.#socket.drop("the gateway did not answer a ping");
     });

@@ -153,8 +153,8 @@ export class Session {
   }
 
   /** The turn that an update belongs to. Updates outside of any turn join the one they stand next to. */
-  turnOf(id: TurnId | undefined): Turn {
-    if (id === undefined) return this.running ?? this.turns.findLast((turn) => !isUnsent(turn)) ?? this.#addTurn("finished", {});
+  turnOf(id: TurnId | null | undefined): Turn {
+    if (id == null) return this.running ?? this.turns.findLast((turn) => !isUnsent(turn)) ?? this.#addTurn("finished", {});
     return this.#byId.get(id) ?? this.#addTurn("queued", { id });
   }
 

@@ -94,7 +94,8 @@ export type AskId = number;
 export interface GatewayMeta {
   seq?: number;
   at?: number;
-  turn?: TurnId;
+  /** Null and absent alike for what belongs to no turn. */
+  turn?: TurnId | null;
   ask?: AskId;
   expiresAt?: number;
   clientTool?: boolean;

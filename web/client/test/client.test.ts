@@ -227,3 +227,19 @@ test("requests that the client does not serve are refused by name", async (t) =>
   const answer = gateway.received.find((message) => message["id"] === 77);
   assert.equal((answer?.["error"] as { code: number }).code, -32601);
 });
+
+test("what belongs to no turn stands beside the turn before it", async (t) => {
+  const gateway = await gatewayFor(t, { script: (turn) => turn.text("yes") });
+  const client = clientFor(t, gateway);
+  await client.connect();
+  const session = await client.newSession();
+  await client.prompt(session.id, "one");
+  const made = gateway.sessions.get(session.id);
+  assert.ok(made);
+  gateway.append(made, "_gembridge/agent_replaced", { turn: null, reason: "it ended" });
+  await client.prompt(session.id, "two");
+  assert.deepEqual(session.turns.map((turn) => [turn.status, turn.items.map((item) => item.kind).join(" ")]), [
+    ["finished", "message message notice"],
+    ["finished", "message message"],
+  ]);
+});

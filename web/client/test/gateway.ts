@@ -97,6 +97,8 @@ export class MockGateway {
   readonly received: Params[] = [];
   connections = 0;
   refuse = false;
+  /** So many attachments fail before one works. */
+  attachFailures = 0;
   #server: Server;
   #sockets: WebSocketServer;
   #nextId = 1;
@@ -319,6 +321,10 @@ export class MockGateway {
         for (const other of this.peers) other.send({ method: "_gembridge/session_removed", params: { sessionId: params["sessionId"] } });
         return done({});
       case "_gembridge/attach":
+        if (this.attachFailures > 0) {
+          this.attachFailures -= 1;
+          return peer.send({ id, error: { code: -32000, message: "too busy", data: { code: "unavailable", retryAfterMs: 5 } } });
+        }
         return session ? this.#attach(peer, session, params, done) : unknown();
       case "_gembridge/detach":
         session?.followers.delete(peer);

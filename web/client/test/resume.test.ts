@@ -232,3 +232,55 @@ test("waits grow, stay below their ceiling and respect the gateway's codes", () 
   assert.ok(delay(1, 4009, options) >= 2_000);
   assert.ok(delay(1, 4009, { ...options, random: () => 0 }) >= 2_000);
 });
+
+test("frames of an attachment that was given up do not disturb the next one", async (t) => {
+  const gateway = await gatewayFor(t);
+  const client = clientFor(t, gateway);
+  await client.connect();
+  const made = gateway.newSession();
+  const chunk = (text: string) => ({ update: { sessionUpdate: "agent_message_chunk", content: { type: "text", text } } });
+  gateway.append(made, "session/update", chunk("a"));
+  await client.attach(made.id);
+  const detached = client.detach(made.id);
+  const again = client.attach(made.id);
+  // Sent while the gateway does not know yet that nobody listens.
+  for (const text of ["b", "c", "d"]) gateway.append(made, "session/update", chunk(text));
+  await detached;
+  const session = await again;
+  assert.deepEqual(session.messages.map((message) => message.text), ["abcd"]);
+});
+
+test("two who attach to the same session at once both wait for all of it", async (t) => {
+  const gateway = await gatewayFor(t, { script: (turn) => turn.text("answer") });
+  const client = clientFor(t, gateway);
+  await client.connect();
+  const made = gateway.newSession();
+  gateway.append(made, "session/update", { update: { sessionUpdate: "agent_message_chunk", content: { type: "text", text: "x" } } });
+  const [one, two] = await Promise.all([client.attach(made.id), client.attach(made.id)]);
+  assert.equal(one, two);
+  assert.equal(one.sync, "live");
+  assert.deepEqual(one.messages.map((message) => message.text), ["x"]);
+});
+
+test("an attachment that fails after a reconnect is tried again", async (t) => {
+  const gateway = await gatewayFor(t, { script: (turn) => turn.text("answer") });
+  const client = clientFor(t, gateway);
+  await client.connect();
+  const session = await client.newSession();
+  gateway.attachFailures = 2;
+  const back = next(client, "replay_ended");
+  gateway.cut();
+  await back;
+  assert.equal(session.sync, "live");
+  assert.equal((await client.prompt(session.id, "hello")).outcome, "finished");
+});
+
+test("attaching survives a connection that is lost meanwhile", async (t) => {
+  const gateway = await gatewayFor(t);
+  const client = clientFor(t, gateway);
+  await client.connect();
+  const made = gateway.newSession();
+  const attached = client.attach(made.id);
+  gateway.cut();
+  assert.equal((await attached).sync, "live");
+});
