@@ -35,7 +35,7 @@ pub struct Config {
     pub body_limit: usize,
     /// What may happen at one place before the session takes notice. Each call that waits takes up two.
     pub news: usize,
-    /// How often one agent may be connected to its place.
+    /// How many sessions one agent may have with its place. For one more, the oldest ends in which nothing waits.
     pub sessions: usize,
     /// How many connections there may be at once, over all places.
     pub connections: usize,

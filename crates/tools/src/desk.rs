@@ -130,6 +130,10 @@ impl Desk {
         recall(left.into_iter().map(|(_, open)| open));
     }
 
+    pub fn waits_in(&self, session: &SessionId) -> bool {
+        lock(&self.calls).open.keys().any(|key| key.session == *session)
+    }
+
     pub fn calls(&self) -> usize {
         lock(&self.calls).open.len()
     }

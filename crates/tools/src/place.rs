@@ -57,8 +57,11 @@ impl Place {
 
     pub async fn serve(&self, request: Request<Incoming>) -> Response<Body> {
         let begins = request.method() == Method::POST && !request.headers().contains_key("mcp-session-id");
-        if begins && self.sessions().await >= self.most_sessions {
-            return said(StatusCode::SERVICE_UNAVAILABLE, "this agent is connected too often; close a session first");
+        if begins && !self.sessions.make_room(self.most_sessions).await {
+            return said(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "this agent has too many sessions, and a call waits in each; end one first",
+            );
         }
         self.http.handle(request).await
     }

@@ -1,8 +1,9 @@
 //! The sessions of one agent with its tool server. Lists and calls are answered here, as streams without a task or a
 //! queue of their own: a call can wait for minutes, and there can be thousands. Everything else is the library's.
 
+use std::collections::VecDeque;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
 use futures_core::Stream;
@@ -22,6 +23,8 @@ use crate::desk::{Desk, Edition};
 pub struct Sessions {
     desk: Arc<Desk>,
     library: LocalSessionManager,
+    /// The sessions, oldest first.
+    age: Mutex<VecDeque<SessionId>>,
     /// Answers of ours that are still being read.
     answers: TaskTracker,
 }
@@ -33,11 +36,28 @@ impl Sessions {
         // announces when to come back is one that agents fall over.
         library.session_config.keep_alive = None;
         library.session_config.sse_retry = None;
-        Self { desk, library, answers: TaskTracker::new() }
+        Self { desk, library, age: Mutex::default(), answers: TaskTracker::new() }
     }
 
     pub async fn count(&self) -> usize {
         self.library.sessions.read().await.len()
+    }
+
+    /// Ends the oldest session in which nothing waits if there are this many: agents come back without having said
+    /// goodbye. `false` if something waits in all of them.
+    pub async fn make_room(&self, most: usize) -> bool {
+        if self.count().await < most {
+            return true;
+        }
+        let oldest = self.age().iter().find(|session| !self.desk.waits_in(session)).cloned();
+        match oldest {
+            Some(oldest) => self.close_session(&oldest).await.is_ok(),
+            None => false,
+        }
+    }
+
+    fn age(&self) -> MutexGuard<'_, VecDeque<SessionId>> {
+        self.age.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Resolves when everything that was begun has been read.
@@ -70,7 +90,9 @@ impl SessionManager for Sessions {
     type Transport = <LocalSessionManager as SessionManager>::Transport;
 
     async fn create_session(&self) -> Result<(SessionId, Self::Transport), Self::Error> {
-        self.library.create_session().await
+        let (id, transport) = self.library.create_session().await?;
+        self.age().push_back(id.clone());
+        Ok((id, transport))
     }
 
     async fn initialize_session(
@@ -86,6 +108,7 @@ impl SessionManager for Sessions {
     }
 
     async fn close_session(&self, id: &SessionId) -> Result<(), Self::Error> {
+        self.age().retain(|session| session != id);
         self.desk.cancel_session(id);
         self.library.close_session(id).await
     }

@@ -1,6 +1,6 @@
 //! Who is let in.
 
-use crate::agent::{bridge, place};
+use crate::agent::{bridge, called, place};
 use crate::raw::{self, INITIALIZE, request, status, usual};
 
 #[tokio::test]
@@ -74,9 +74,23 @@ async fn a_message_that_is_too_large_is_refused() {
 async fn one_agent_cannot_open_sessions_without_end() {
     let config = gembridge_tools::Config { sessions: 2, ..gembridge_tools::Config::default() };
     let bridge = gembridge_tools::ToolBridge::start(config).await.unwrap();
-    let place = place(&bridge, &["look"]);
-    raw::session(&bridge, &place.server).await;
-    raw::session(&bridge, &place.server).await;
-    assert_eq!(status(&bridge, &request("POST", "/mcp", &usual(&place.server, &[]), INITIALIZE)).await, 503);
+    let mut place = place(&bridge, &["look"]);
+    let server = place.server.clone();
+    let within =
+        |session: &str, body: &str| request("POST", "/mcp", &usual(&server, &[("mcp-session-id", session)]), body);
+    let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+    let call = r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"look"}}"#;
+
+    let busy = raw::session(&bridge, &server).await;
+    let _first = raw::send(&bridge, &within(&busy, call)).await;
+    let _call = called(&mut place.news).await;
+    let idle = raw::session(&bridge, &server).await;
+    let newest = raw::session(&bridge, &server).await;
+    assert_eq!(status(&bridge, &within(&idle, ping)).await, 404, "the oldest ends in which nothing waits");
+    assert_eq!(status(&bridge, &within(&busy, ping)).await, 200);
+
+    let _second = raw::send(&bridge, &within(&newest, call)).await;
+    let _other_call = called(&mut place.news).await;
+    assert_eq!(status(&bridge, &request("POST", "/mcp", &usual(&server, &[]), INITIALIZE)).await, 503);
     bridge.shutdown().await;
 }
