@@ -1,7 +1,7 @@
 // An empty conversation, and what one could begin it with.
 
 import { submit } from "./chat/Composer.js";
-import { agent, demo } from "./gateway.js";
+import { agent, demo, report } from "./gateway.js";
 
 const DEMO = [
   { say: "help", about: "everything that the demo agent can show" },
@@ -25,7 +25,7 @@ export function Welcome() {
           <ul>
             {DEMO.map(({ say, about }) => (
               <li>
-                <button type="button" onClick={() => submit(say)}>
+                <button type="button" onClick={() => void submit(say).catch(report)}>
                   <code>{say}</code>
                   <span>{about}</span>
                 </button>

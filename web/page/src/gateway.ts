@@ -142,6 +142,8 @@ async function open(id: string | undefined, limit = FIRST_TURNS): Promise<void> 
   try {
     const session = await chat().attach(id, Number.isFinite(limit) ? { limit } : {});
     if (place.value.session === id) opened.value = { state: "open", session };
+    // Somebody went on before it was open.
+    else await chat().detach(id);
   } catch (error) {
     if (place.value.session === id) opened.value = { state: "failed", id, message: messageOf(error) };
   }
@@ -156,8 +158,15 @@ export async function openWhole(): Promise<void> {
   await open(session.id, Infinity);
 }
 
-/** Begins a session with what was chosen for it, and shows it. */
-export async function begin(): Promise<Session> {
+let beginning: Promise<Session> | undefined;
+
+/** Begins a session with what was chosen for it, and shows it. Prompts that come meanwhile go into the same one. */
+export function begin(): Promise<Session> {
+  beginning ??= makeSession().finally(() => (beginning = undefined));
+  return beginning;
+}
+
+async function makeSession(): Promise<Session> {
   const session = await chat().newSession({
     ...(wishedAgent.value !== undefined && { agent: wishedAgent.value }),
     ...(wishedModel.value !== undefined && { model: wishedModel.value }),

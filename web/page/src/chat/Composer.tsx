@@ -49,15 +49,20 @@ export function Composer() {
   };
   const send = () => {
     if (text.trim() === "" && images.length === 0) return;
-    submit(text, images);
+    submit(text, images).catch((error: unknown) => {
+      // What could not be sent is there to be sent again.
+      write(text);
+      setImages(images);
+      report(error);
+    });
     write("");
-    drafts.delete("");
     setImages([]);
   };
   const pressed = (event: KeyboardEvent) => {
     if (event.isComposing) return;
-    if (commands.length > 0 && steered(event, commands, chosen, setChosen, complete, () => setMenuShut(true))) return;
-    if (event.key !== "Enter" || event.shiftKey) return;
+    if (steered(event, { commands, chosen, setChosen, complete, shut: () => setMenuShut(true) })) return;
+    // On a phone's keyboard Enter begins a new line; there is a button for sending.
+    if (event.key !== "Enter" || event.shiftKey || matchMedia("(pointer: coarse)").matches) return;
     event.preventDefault();
     send();
   };
@@ -121,20 +126,15 @@ export function stop(): void {
 }
 
 /** Sends a prompt into the open session, or into a new one. */
-export function submit(text: string, images: Image[] = []): void {
+export async function submit(text: string, images: Image[] = []): Promise<void> {
   trouble.value = undefined;
   const blocks: ContentBlock[] = images.map((image) => ({ type: "image", ...image }));
   if (text.trim() !== "") blocks.push({ type: "text", text: text.trim() });
-  const ready = current.value ? Promise.resolve(current.value) : begin();
-  ready
-    .then((session) => {
-      // How the turn ended stands in the turn.
-      chat().prompt(session.id, blocks).catch(() => {});
-    })
-    .catch((error: unknown) => {
-      drafts.set("", text);
-      report(error);
-    });
+  const session = current.value ?? (await begin());
+  // How the turn ended stands in the turn.
+  chat()
+    .prompt(session.id, blocks)
+    .catch(() => {});
 }
 
 function Pictures({ images, remove }: { images: Image[]; remove: (at: number) => void }) {
@@ -152,15 +152,17 @@ function Pictures({ images, remove }: { images: Image[]; remove: (at: number) =>
   );
 }
 
+interface Menu {
+  commands: CommandInfo[];
+  chosen: number;
+  setChosen: (at: number) => void;
+  complete: (command: CommandInfo) => void;
+  shut: () => void;
+}
+
 /** Keys that move in the menu of commands; true when the key was one. */
-function steered(
-  event: KeyboardEvent,
-  commands: CommandInfo[],
-  chosen: number,
-  setChosen: (at: number) => void,
-  complete: (command: CommandInfo) => void,
-  shut: () => void,
-): boolean {
+function steered(event: KeyboardEvent, { commands, chosen, setChosen, complete, shut }: Menu): boolean {
+  if (commands.length === 0) return false;
   const move = { ArrowDown: 1, ArrowUp: -1 }[event.key];
   const command = commands[chosen];
   if (move !== undefined) setChosen((chosen + move + commands.length) % commands.length);

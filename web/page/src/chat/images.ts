@@ -11,8 +11,7 @@ export const ACCEPT = KINDS.join(",");
 export async function readImages(files: Iterable<File>): Promise<Image[]> {
   const images: Image[] = [];
   for (const file of files) {
-    if (!file.type.startsWith("image/")) continue;
-    if (!KINDS.includes(file.type)) throw new Error(`\`${file.name}\` is \`${file.type}\`; send PNG, JPEG, GIF or WebP`);
+    if (!KINDS.includes(file.type)) throw new Error(`\`${file.name}\` cannot be taken along; send pictures as PNG, JPEG, GIF or WebP`);
     if (file.size > MAX_BYTES) throw new Error(`\`${file.name}\` has more than 4 MB; send a smaller one`);
     images.push({ mimeType: file.type, data: await base64(file) });
   }
