@@ -272,10 +272,12 @@ impl Answers {
             }
             Ending::Unmet(unmet, message) => {
                 turn.ended();
-                let kind = match unmet {
-                    Unmet::Call => Kind::NoToolCall,
-                    Unmet::Output => Kind::NoOutput,
+                let (kind, for_log) = match unmet {
+                    Unmet::Call => (Kind::NoToolCall, "the agent called no tool where it had to"),
+                    Unmet::Output => (Kind::NoOutput, "the answer does not have the form that was asked for"),
                 };
+                // What the agent said is the client's alone.
+                self.note(|notes| notes.failure = Some(for_log.to_owned()));
                 return self.fail(Problem::new(kind, message));
             }
             Ending::Again(_) | Ending::Refused(_) => return,

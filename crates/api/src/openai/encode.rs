@@ -12,6 +12,9 @@ mod tool;
 mod usage;
 mod whole;
 
+#[cfg(test)]
+mod properties;
+
 pub(super) use calls::{CallOptions, Strict};
 pub(super) use chunk::Chunks;
 pub(super) use demanded::Unmet;

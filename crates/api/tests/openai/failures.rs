@@ -48,7 +48,7 @@ async fn a_failure_before_the_first_event_is_a_status() {
 #[tokio::test]
 async fn news_of_the_session_are_no_first_event() {
     let troupe = Troupe::new(|_| {
-        let news = [Event::Commands(vec![]), Event::Title("a title".into()), Event::Mode("plan".into())];
+        let news = [Event::Commands([].into()), Event::Title("a title".into()), Event::Mode("plan".into())];
         let failure = Failure::new(FailureKind::RateLimited, "slow down");
         vec![news.into_iter().map(update).collect(), vec![Signal::Failed(failure)]]
     });

@@ -157,7 +157,9 @@ async fn the_description_names_every_route_and_type() {
     let paths: Vec<&String> = description["paths"].as_object().unwrap().keys().collect();
     assert_eq!(paths, ["/chat/completions", "/v1/chat/completions", "/v1/models", "/v1/models/{id}"]);
     let schemas = description["components"]["schemas"].as_object().unwrap();
-    for name in ["ChatRequest", "Message", "Part", "Completion", "CompletionChunk", "Usage", "ModelList"] {
+    let requests = ["ChatRequest", "Message", "Part", "Tool", "Function", "ToolChoice", "ResponseFormat", "JsonSchema"];
+    let answers = ["Completion", "CompletionChunk", "CalledTool", "Usage", "ModelList"];
+    for name in requests.iter().chain(&answers).copied() {
         assert!(schemas.contains_key(name), "{name} is missing: {:?}", schemas.keys());
     }
     // Every reference leads somewhere.

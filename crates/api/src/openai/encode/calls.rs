@@ -1,5 +1,6 @@
 //! Calls of the client's tools, as one answer tells them: which are shown, and which go back to the agent unseen.
 
+use std::fmt;
 use std::sync::Arc;
 
 use gembridge_core::model::{CallId, ClientCall, ClientTool, Failure, FailureKind, ToolReturn};
@@ -8,7 +9,7 @@ use gembridge_core::tool_host::{FormatSpec, ToolHost};
 use crate::openai::decode::{AtOnce, Choice, Wording};
 use crate::openai::wire;
 
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(in crate::openai) struct CallOptions {
     pub choice: Choice,
     pub wording: Wording,
@@ -21,6 +22,12 @@ pub(in crate::openai) struct CallOptions {
 pub(in crate::openai) struct Strict {
     pub tools: Arc<[ClientTool]>,
     pub host: Arc<dyn ToolHost>,
+}
+
+impl fmt::Debug for Strict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Strict").field("tools", &self.tools).finish_non_exhaustive()
+    }
 }
 
 /// The calls of one answer.

@@ -32,7 +32,7 @@ pub(in crate::openai) struct Reading {
     mid_line: bool,
 }
 
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(in crate::openai) struct ReadingOptions {
     pub stop: Vec<String>,
     pub limit: Option<TokenLimit>,

@@ -2,6 +2,7 @@
 
 use super::object::AnyObject;
 use super::object::object;
+use super::tool::{FunctionChoiceValue, ToolChoiceValue};
 use super::{Bounded, Function, Message, OneOrMany, ResponseFormat, Skipped, Str, Tool, ToolChoice, ToolName, WordOr};
 
 object! {
@@ -27,9 +28,9 @@ object! {
         /// What older clients have instead of `tools`.
         "functions" => functions: Bounded<Function<'a>, 256> as [Vec<Function<'static>>],
         /// `auto`, `none`, `required`, or the tools that may be called.
-        "tool_choice" => tool_choice: WordOr<'a, ToolChoice<'a>> as [ToolChoice<'static>],
+        "tool_choice" => tool_choice: WordOr<'a, ToolChoice<'a>> as [ToolChoiceValue],
         /// `auto`, `none`, or the one to call.
-        "function_call" => function_call: WordOr<'a, ToolName<'a>> as [ToolName<'static>],
+        "function_call" => function_call: WordOr<'a, ToolName<'a>> as [FunctionChoiceValue],
         /// `false`: one call in each answer.
         "parallel_tool_calls" => parallel_tool_calls: bool as [bool],
         "response_format" => response_format: ResponseFormat<'a> as [ResponseFormat<'static>],

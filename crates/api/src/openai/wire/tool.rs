@@ -4,6 +4,9 @@ use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, MapAccess, Visitor};
 
+use utoipa::openapi::{OneOfBuilder, Ref, RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
+
 use super::object::{AnyObject, object};
 use super::{Bounded, Raw, Str};
 
@@ -76,6 +79,37 @@ object! {
         /// Answers are checked in any case.
         "strict" => strict: bool as [bool],
     }
+}
+
+/// How the API's description tells a word or an object.
+macro_rules! word_or_object {
+    ($(#[$meta:meta])* $name:ident, $object:ident) => {
+        $(#[$meta])*
+        pub struct $name;
+
+        impl PartialSchema for $name {
+            fn schema() -> RefOr<Schema> {
+                let object = Ref::from_schema_name($object::name());
+                Schema::OneOf(OneOfBuilder::new().item(String::schema()).item(object).build()).into()
+            }
+        }
+
+        impl ToSchema for $name {
+            fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+                schemas.push(($object::name().into_owned(), $object::schema()));
+                $object::schemas(schemas);
+            }
+        }
+    };
+}
+
+word_or_object! {
+    /// `tool_choice`.
+    ToolChoiceValue, ToolChoice
+}
+word_or_object! {
+    /// `function_call` of a request.
+    FunctionChoiceValue, ToolName
 }
 
 /// A word, or an object.
