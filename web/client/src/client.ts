@@ -60,7 +60,7 @@ export class AgentChatClient {
       session: (id) => this.#sessions.get(id) ?? (this.#making > 0 && id !== "" ? this.#adopt(id) : undefined),
       emit: (event) => event && this.#listeners.emit(event),
       changed: (session) => this.#changed(session),
-      caughtUp: (session, resumed, end) => this.#caught(session, resumed, end),
+      caughtUp: (session, end) => this.#caught(session, end),
     };
   }
 
@@ -279,10 +279,11 @@ export class AgentChatClient {
     }
   }
 
-  #caught(session: Session, resumed: boolean, end: ReplayEnded): void {
+  #caught(session: Session, end: ReplayEnded): void {
     const rpc = this.#link.rpc;
-    if (resumed && end.last !== undefined && end.last < session.last) return;
-    session.truncated ||= end.truncated ?? false;
+    if (session.resumed && end.last !== undefined && end.last < session.last) return;
+    // A replay that goes on where we were leaves out only what we have.
+    if (!session.resumed) session.truncated = end.truncated ?? false;
     for (const { resolve } of this.#caughtUp.get(session) ?? []) resolve();
     this.#caughtUp.delete(session);
     if (!rpc) return;

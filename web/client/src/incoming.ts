@@ -18,7 +18,7 @@ export interface Receiver {
   emit(event: NamedEvent | undefined): void;
   changed(session: Session): void;
   /** A replay is over and the session is live. */
-  caughtUp(session: Session, resumed: boolean, end: ReplayEnded): void;
+  caughtUp(session: Session, end: ReplayEnded): void;
 }
 
 export interface ReplayEnded {
@@ -85,14 +85,12 @@ function refused(to: Receiver, session: Session, { ask, reason }: { ask: AskId; 
 }
 
 function replayStarted(to: Receiver, session: Session, { from, to: last }: { from?: number; to?: number }): void {
-  const resumed = session.last > 0;
   session.sync = "replaying";
   const range = { ...(from !== undefined && { from }), ...(last !== undefined && { to: last }) };
-  to.emit({ name: "replay_started", event: { sessionId: session.id, resumed, ...range } });
+  to.emit({ name: "replay_started", event: { sessionId: session.id, resumed: session.resumed, ...range } });
 }
 
 function replayEnded(to: Receiver, session: Session, end: ReplayEnded): void {
-  const resumed = session.resumeAfter !== undefined;
   session.sync = "live";
   for (const event of to.requests.keepOnly(session, end.openRequests ?? [])) to.emit(event);
   session.giveUpUnacknowledged();
@@ -105,7 +103,7 @@ function replayEnded(to: Receiver, session: Session, end: ReplayEnded): void {
     ...(end.last !== undefined && { last: end.last }),
   };
   to.emit({ name: "replay_ended", event });
-  to.caughtUp(session, resumed, end);
+  to.caughtUp(session, end);
 }
 
 /** Turns that the gateway does not know as open any more are over, even if nothing told how they ended. */

@@ -33,6 +33,8 @@ export class Session {
   /** What of our wishes the gateway did not follow. */
   ignored: string[] = [];
   sync: Sync = "attaching";
+  /** What is being told goes on where we were, instead of beginning anew. */
+  resumed = false;
   /** Earlier turns exist that were not asked for. */
   truncated = false;
   readonly turns: Turn[] = [];
@@ -85,8 +87,9 @@ export class Session {
     return this.#cursor.seq > 0 ? this.#cursor.seq - 1 : undefined;
   }
 
-  /** Called when a resumed stream begins: what comes under the last number was partly seen. */
+  /** Called before a stream begins. When it goes on where we were, what comes under the last number was partly seen. */
   resume(): void {
+    this.resumed = this.#cursor.seq > 0;
     this.#skip = this.#cursor.frames;
   }
 

@@ -349,7 +349,7 @@ export class MockGateway {
   #attach(peer: Peer, session: MockSession, params: Params, done: (result: unknown) => void): void {
     const after = params["after"] as number | undefined;
     let entries = session.log.filter((entry) => entry.seq > (after ?? 0));
-    let truncated = false;
+    let truncated = (after ?? 0) > 0;
     if (params["limit"] !== undefined) {
       const turns = [...new Set(entries.map((entry) => entry.turn).filter((turn) => turn !== undefined))];
       const kept = new Set(turns.slice(-(params["limit"] as number)));

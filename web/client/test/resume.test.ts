@@ -196,6 +196,13 @@ test("a late joiner can ask for the last turn alone", async (t) => {
   assert.deepEqual(session.messages.map((message) => message.text), ["two", "re: two"]);
   assert.deepEqual(events, ["replay_started", "text_delta", "text_delta", "replay_ended"]);
   assert.equal(session.truncated, true);
+  const whole = await client.attach(id);
+  const resumed = next(client, "replay_started");
+  const back = next(client, "replay_ended");
+  gateway.cut();
+  assert.equal((await resumed).resumed, true);
+  await back;
+  assert.equal(whole.truncated, false);
 });
 
 test("a silent gateway is given up and connected to anew", async (t) => {

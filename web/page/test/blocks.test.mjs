@@ -144,6 +144,26 @@ test("a list without end is cut between its items", () => {
   assert.equal(done.map((block) => block.raw).join(""), text);
 });
 
+test("a table without end is cut between its rows, each piece with the head", () => {
+  const rows = Array.from({ length: 3_000 }, (_, n) => `| ${n} | value |\n`);
+  const head = "| a | b |\n|---|---|\n";
+  const text = `before\n\n${head}${rows.join("")}\nafter\n`;
+  const whole = blocks([text]);
+  const tables = whole.filter((block) => block.raw.startsWith(head));
+  assert.ok(tables.length > 5);
+  assert.equal(tables.map((block) => block.raw.slice(head.length)).join("").trim(), rows.join("").trim());
+  assert.deepEqual(tables.map((block) => block.joined), tables.map((_, at) => at > 0));
+  assert.deepEqual(whole.at(-1), { kind: "prose", raw: "after\n", joined: false, plain: false });
+  const splitter = new BlockSplitter();
+  let largest = 0;
+  for (let end = 0; end <= text.length; end += 97) largest = Math.max(largest, splitter.update(text.slice(0, end))?.raw.length ?? 0);
+  assert.ok(largest < 8_500, `the open block grew to ${largest}`);
+  splitter.update(text);
+  splitter.finish();
+  const values = (some) => some.flatMap((block) => block.raw.match(/^\| \d+/gm) ?? []).map((row) => Number(row.slice(2)));
+  assert.deepEqual(values(splitter.done), Array.from({ length: 3_000 }, (_, n) => n));
+});
+
 test("an endless line is shown as it stands and what surrounds it as ever", () => {
   const endless = "x".repeat(1_000_000);
   const began = performance.now();

@@ -21,6 +21,8 @@ export class BlockSplitter {
   /** The search for a fence's end goes on from here. */
   #searched = 0;
   #joined = false;
+  /** The head of the table whose rows go on. */
+  #head = "";
 
   /** Takes the whole text so far, which begins with what was given before; answers with the block that may still change. */
   update(given: string): Block | undefined {
@@ -62,7 +64,8 @@ export class BlockSplitter {
   #prose(rest: string): Block | "again" | undefined {
     const endless = ENDLESS.exec(rest);
     if (endless) return this.#endless(rest, rest.lastIndexOf("\n", endless.index) + 1);
-    const tokens = blocksOf(rest);
+    // Rows whose head is done are read with it, for alone they are no table.
+    const tokens = blocksOf(this.#head + rest);
     const last = tokens.findLastIndex((token) => token.type !== "space");
     for (const token of tokens.slice(0, last)) this.#finish(token);
     const open = tokens[last];
@@ -70,11 +73,13 @@ export class BlockSplitter {
     if (isFence(open) && last > 0) return "again";
     const pieces = piecesOf(open);
     for (const piece of pieces.slice(0, -1)) this.#push(piece);
-    return { kind: "prose", raw: pieces.at(-1) ?? "", joined: this.#joined, plain: false };
+    if (pieces.length > 1 && open.type === "table") this.#head = headOf(open);
+    return { kind: "prose", raw: pieces.at(-1)?.raw ?? "", joined: this.#joined, plain: false };
   }
 
   /** What stands before an endless line is done, and so is the line when it has an end after all. */
   #endless(rest: string, start: number): Block | "again" {
+    this.#head = "";
     if (start > 0) {
       const tokens = blocksOf(rest.slice(0, start));
       const open = tokens.at(-1);
@@ -103,9 +108,12 @@ export class BlockSplitter {
     }
   }
 
-  #push(raw: string): void {
+  #push({ raw, length }: Piece): void {
+    const taken = length - this.#head.length;
+    this.#head = "";
+    if (taken === 0) return;
     this.done.push({ kind: "prose", raw, joined: this.#joined, plain: false });
-    this.#take(raw.length);
+    this.#take(taken);
     this.#joined = true;
   }
 
@@ -124,26 +132,38 @@ function isFence(token: Token): boolean {
   return token.type === "code" && FENCE.test(`${token.raw}\n`);
 }
 
-/** A long block in pieces: cut between the lines of a paragraph, between the items of a list. */
-function piecesOf(token: Token): string[] {
-  if (token.raw.length <= LONG) return [token.raw];
-  const parts =
-    token.type === "paragraph"
-      ? (token.raw.match(/[^\n]*\n|[^\n]+$/g) ?? [])
-      : token.type === "list"
-        ? (token["items"] as Token[]).map((item) => item.raw)
-        : [token.raw];
-  const pieces: string[] = [];
-  let piece = "";
+/** `length`: how much of the text it stands for. A piece of a table has the table's head, wherever it was cut. */
+interface Piece {
+  raw: string;
+  length: number;
+}
+
+/** A long block in pieces. */
+function piecesOf(token: Token): Piece[] {
+  const parts = token.raw.length > LONG ? partsOf(token) : [token.raw];
+  const pieces: Piece[] = [];
+  let [from, to] = [0, 0];
+  const head = token.type === "table" ? headOf(token) : "";
+  const cut = (end: number) => {
+    pieces.push({ raw: (from > 0 ? head : "") + token.raw.slice(from, end), length: end - from });
+    from = end;
+  };
   for (const part of parts) {
-    if (piece !== "" && piece.length + part.length > LONG) {
-      pieces.push(piece);
-      piece = "";
-    }
-    piece += part;
+    if (to > from && to - from + part.length > LONG) cut(to);
+    to += part.length;
   }
-  // The items of a list leave out what follows the last one.
-  const taken = pieces.reduce((length, one) => length + one.length, 0);
-  pieces.push(token.raw.slice(taken));
+  // The parts may leave out what follows the last one.
+  cut(token.raw.length);
   return pieces;
+}
+
+/** Where a block can be cut: between the lines of a paragraph, the rows of a table, the items of a list. */
+function partsOf(token: Token): string[] {
+  if (token.type === "list") return (token["items"] as Token[]).map((item) => item.raw);
+  if (token.type !== "paragraph" && token.type !== "table") return [token.raw];
+  return token.raw.match(/[^\n]*\n|[^\n]+$/g) ?? [];
+}
+
+function headOf(table: Token): string {
+  return /^[^\n]*\n[^\n]*\n/.exec(table.raw)?.[0] ?? "";
 }
