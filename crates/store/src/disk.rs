@@ -43,7 +43,7 @@ use self::segment::Place;
 use self::syncer::Syncer;
 use self::writer::DiskWriter;
 
-pub use self::retention::Retention;
+pub use self::retention::{Retention, Retired};
 
 /// Sizes that a test makes small.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,5 +6,5 @@ mod continuity;
 mod disk;
 mod memory;
 
-pub use disk::{DiskOptions, DiskStore, Retention};
+pub use disk::{DiskOptions, DiskStore, Retention, Retired};
 pub use memory::MemoryStore;

@@ -221,8 +221,8 @@ impl Link {
                     let mut polled = Pin::new(&mut connection).poll(cx);
                     // Polled once, to be woken by it: its waker stays good, since a connection never changes its task.
                     // The lists behind the words are shared by all connections, so that flags are read from then on.
-                    if polled.is_pending() && !std::mem::replace(&mut registered, true) {
-                        drop(words.as_mut().poll(cx));
+                    if polled.is_pending() && !registered {
+                        registered = words.as_mut().poll(cx).is_pending() || self.context.drain.is_over();
                     }
                     if polled.is_pending() && self.has_to_leave(&mut leaving) {
                         Pin::new(&mut connection).graceful_shutdown();

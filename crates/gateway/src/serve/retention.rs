@@ -1,5 +1,6 @@
 //! Old sessions leave the disk: clients of a stateless API leave a log behind with every conversation.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use gembridge_core::model::Timestamp;
@@ -7,8 +8,10 @@ use gembridge_store::{DiskStore, Retention};
 
 use crate::config::settings::SessionSettings;
 
-/// Seldom: to know how much there is, every folder is looked at.
-const PERIOD: Duration = Duration::from_hours(1);
+/// To know how much there is, every folder is looked at: the more there are, the more seldom, so that it takes one part
+/// in this many of the time.
+const SHARE: u32 = 200;
+const PERIOD: RangeInclusive<Duration> = Duration::from_secs(10)..=Duration::from_hours(1);
 const DAY: Duration = Duration::from_hours(24);
 
 pub struct Retiring {
@@ -24,23 +27,30 @@ impl Retiring {
 
     /// At once, and from time to time. Never resolves.
     pub async fn keep(&self) {
-        let mut tick = tokio::time::interval(PERIOD);
-        tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
-            tick.tick().await;
-            let keep = self.retention(Timestamp::now());
-            if keep == Retention::default() {
-                continue;
+            let pause = self.look().await.saturating_mul(SHARE);
+            tokio::time::sleep(pause.clamp(*PERIOD.start(), *PERIOD.end())).await;
+        }
+    }
+
+    /// How long it took to know how much there is.
+    async fn look(&self) -> Duration {
+        let keep = self.retention(Timestamp::now());
+        if keep == Retention::default() {
+            return Duration::ZERO;
+        }
+        match self.store.retire(keep).await {
+            Ok(retired) => {
+                let sessions = retired.records.len();
+                if sessions > 0 {
+                    let (keep_days, keep_mb) = (self.days, self.megabytes);
+                    tracing::info!(sessions, keep_days, keep_mb, "old sessions were deleted");
+                }
+                retired.measured_for
             }
-            match self.store.retire(keep).await {
-                Ok(retired) if retired.is_empty() => {}
-                Ok(retired) => tracing::info!(
-                    sessions = retired.len(),
-                    keep_days = self.days,
-                    keep_mb = self.megabytes,
-                    "old sessions were deleted"
-                ),
-                Err(error) => tracing::warn!(%error, "old sessions could not be deleted; they are tried again"),
+            Err(error) => {
+                tracing::warn!(%error, "old sessions could not be deleted; they are tried again");
+                Duration::ZERO
             }
         }
     }

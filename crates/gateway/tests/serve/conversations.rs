@@ -10,8 +10,8 @@ use crate::http::Answer;
 /// The text of the newest prompt that the agent got.
 fn newest_prompt(record: &Path) -> String {
     let lines = read_lines(record);
-    let prompts = lines.iter().filter(|line| line["recv"]["method"] == "session/prompt");
-    let blocks = &prompts.last().expect("a prompt")["recv"]["params"]["prompt"];
+    let mut prompts = lines.iter().rev().filter(|line| line["recv"]["method"] == "session/prompt");
+    let blocks = &prompts.next().expect("a prompt")["recv"]["params"]["prompt"];
     blocks.as_array().unwrap().iter().filter_map(|block| block["text"].as_str()).collect()
 }
 

@@ -58,7 +58,7 @@ fn r11_a_session_that_finds_no_descriptor_is_told_to_come_back() {
     let mut gateway = Home::new().with_fake(&[], "").serve_fake();
     let pid = Pid::from_raw(gateway.pid().cast_signed()).unwrap();
     let mut connection = gateway.connect();
-    let mut ask = |connection: &mut Connection| {
+    let ask = |connection: &mut Connection| {
         let body = serde_json::json!({ "model": "fake", "messages": said("say here") });
         post(connection, &gateway.key, &body, &[]);
         connection.answer().unwrap()

@@ -4,9 +4,11 @@
 use std::fs;
 use std::io;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use gembridge_core::model::Timestamp;
 use gembridge_core::store::{SessionRecord, Store as _, StoreError};
+use tokio::task::JoinSet;
 
 use super::DiskStore;
 use super::claims::Claim;
@@ -25,31 +27,57 @@ pub struct Retention {
     pub bytes: Option<u64>,
 }
 
+/// What became of a look at everything.
+#[derive(Debug, Default)]
+pub struct Retired {
+    /// Those that are gone, the one used longest ago first.
+    pub records: Vec<SessionRecord>,
+    /// How long it took to know how much there is.
+    pub measured_for: Duration,
+}
+
 impl DiskStore {
-    /// Forgets the sessions that shall not stay, records and logs, and gives their records.
-    pub async fn retire(&self, keep: Retention) -> Result<Vec<SessionRecord>, StoreError> {
+    /// Forgets the sessions that shall not stay, records and logs.
+    pub async fn retire(&self, keep: Retention) -> Result<Retired, StoreError> {
+        let began = Instant::now();
         let mut surplus = match keep.bytes {
             Some(most) => self.blocking(|disk| bytes_below(&disk.folder.sessions())).await?.saturating_sub(most),
             None => 0,
         };
+        let mut retired = Retired { records: Vec::new(), measured_for: began.elapsed() };
         let is_old = |record: &SessionRecord| keep.since.is_some_and(|since| record.updated < since);
-        let (mut retired, mut after) = (Vec::new(), Oldest::START);
+        let mut after = Oldest::START;
         loop {
             let from = after.clone();
             let batch = self.disk.database.run(move |connection| database::oldest(connection, &from, BATCH)).await?;
             let Some(last) = batch.last() else { return Ok(retired) };
             after = Oldest::after(last);
+            let mut leaving = JoinSet::new();
+            let mut stays = false;
             for record in batch {
-                if surplus == 0 && !is_old(&record) {
-                    return Ok(retired);
+                stays = surplus == 0 && !is_old(&record);
+                if stays {
+                    break;
                 }
                 // Whoever has the log open has this too, and nobody opens it while we do.
-                let Ok(_claim) = Claim::take(&self.disk, record.id) else { continue };
+                let Ok(claim) = Claim::take(&self.disk, record.id) else { continue };
                 let id = record.id;
                 let size = self.blocking(move |disk| bytes_below(&disk.folder.session(id))).await?;
-                self.delete(id).await?;
                 surplus = surplus.saturating_sub(size);
-                retired.push(record);
+                retired.records.push(record);
+                let store = self.clone();
+                // Together, since each waits for the disk.
+                leaving.spawn(async move {
+                    let deleted = store.delete(id).await;
+                    drop(claim);
+                    deleted
+                });
+            }
+            for deleted in leaving.join_all().await {
+                deleted?;
+            }
+            if stays {
+                return Ok(retired);
             }
         }
     }

@@ -29,13 +29,13 @@ async fn sessions_that_were_not_used_since_leave_with_their_rows_and_files() {
     let open = record("me", 5);
     let writer = store.create(open.clone()).await.unwrap();
     let keep = Retention { since: Some(Timestamp(20)), bytes: None };
-    let retired = store.retire(keep).await.unwrap();
+    let retired = store.retire(keep).await.unwrap().records;
     assert_eq!(retired.iter().map(|record| record.id).collect::<Vec<_>>(), [old]);
     assert_eq!(store.record(old).await, Err(StoreError::Unknown(old)));
     assert!(!folder_of(root.path(), old).exists());
     assert!(store.record(new).await.is_ok() && store.record(open.id).await.is_ok(), "an open one is never touched");
     drop(writer);
-    let retired = store.retire(keep).await.unwrap();
+    let retired = store.retire(keep).await.unwrap().records;
     assert_eq!(retired.iter().map(|record| record.id).collect::<Vec<_>>(), [open.id], "once closed it goes as well");
     assert!(store.reopen(new, 10).await.is_ok());
 }
@@ -48,10 +48,10 @@ async fn sessions_that_are_too_large_together_leave_oldest_first_until_the_rest_
     for age in 0..200 {
         ids.push(session(&store, 1_000 + age).await);
     }
-    assert_eq!(store.retire(Retention::default()).await.unwrap().len(), 0, "nothing asked for, nothing gone");
+    assert_eq!(store.retire(Retention::default()).await.unwrap().records.len(), 0, "nothing asked for, nothing gone");
     let everything = Retention { since: None, bytes: Some(u64::MAX) };
-    assert_eq!(store.retire(everything).await.unwrap().len(), 0);
-    let retired = store.retire(Retention { since: None, bytes: Some(64 << 10) }).await.unwrap();
+    assert_eq!(store.retire(everything).await.unwrap().records.len(), 0);
+    let retired = store.retire(Retention { since: None, bytes: Some(64 << 10) }).await.unwrap().records;
     let gone: Vec<_> = retired.iter().map(|record| record.id).collect();
     assert!(!gone.is_empty() && gone.len() < ids.len(), "{}", gone.len());
     assert_eq!(gone, ids[..gone.len()], "the oldest, in order");

@@ -16,30 +16,33 @@ pub(super) fn place(body: &[u8]) -> Option<String> {
 
 /// Fields that are accepted without effect are still what they are.
 pub(super) fn check(request: &ChatRequest<'_>) -> Result<(), Problem> {
-    let is_number = |value| matches!(value, Skipped::Number);
-    let is_text = |value| matches!(value, Skipped::Text);
-    let is_object = |value| matches!(value, Skipped::Object);
-    let is_switch = |value| matches!(value, Skipped::True | Skipped::False);
-    let all: [(&str, Option<Skipped>, &str, &dyn Fn(Skipped) -> bool); 14] = [
-        ("temperature", request.temperature, "a number", &is_number),
-        ("top_p", request.top_p, "a number", &is_number),
-        ("seed", request.seed, "a number", &is_number),
-        ("presence_penalty", request.presence_penalty, "a number", &is_number),
-        ("frequency_penalty", request.frequency_penalty, "a number", &is_number),
-        ("logit_bias", request.logit_bias, "an object", &is_object),
-        ("metadata", request.metadata, "an object", &is_object),
-        ("reasoning_effort", request.reasoning_effort, "a text", &is_text),
-        ("verbosity", request.verbosity, "a text", &is_text),
-        ("user", request.user, "a text", &is_text),
-        ("prompt_cache_key", request.prompt_cache_key, "a text", &is_text),
-        ("safety_identifier", request.safety_identifier, "a text", &is_text),
-        ("service_tier", request.service_tier, "a text", &is_text),
-        ("store", request.store, "`true` or `false`", &is_switch),
+    let numbers = [
+        ("temperature", request.temperature),
+        ("top_p", request.top_p),
+        ("seed", request.seed),
+        ("presence_penalty", request.presence_penalty),
+        ("frequency_penalty", request.frequency_penalty),
     ];
-    for (field, value, form, has_form) in all {
-        if value.is_some_and(|value| value != Skipped::Null && !has_form(value)) {
-            return Err(Problem::invalid(field, format!("`{field}` must be {form}")));
-        }
+    let texts = [
+        ("reasoning_effort", request.reasoning_effort),
+        ("verbosity", request.verbosity),
+        ("user", request.user),
+        ("prompt_cache_key", request.prompt_cache_key),
+        ("safety_identifier", request.safety_identifier),
+        ("service_tier", request.service_tier),
+    ];
+    let objects = [("logit_bias", request.logit_bias), ("metadata", request.metadata)];
+    all_are(&numbers, "a number", |value| matches!(value, Skipped::Number))?;
+    all_are(&texts, "a text", |value| matches!(value, Skipped::Text))?;
+    all_are(&objects, "an object", |value| matches!(value, Skipped::Object))?;
+    let is_switch = |value| matches!(value, Skipped::True | Skipped::False);
+    all_are(&[("store", request.store)], "`true` or `false`", is_switch)
+}
+
+fn all_are(fields: &[(&str, Option<Skipped>)], form: &str, has_form: impl Fn(Skipped) -> bool) -> Result<(), Problem> {
+    let is_wrong = |value: Skipped| value != Skipped::Null && !has_form(value);
+    match fields.iter().find(|(_, value)| value.is_some_and(&is_wrong)) {
+        Some((field, _)) => Err(Problem::invalid(*field, format!("`{field}` must be {form}"))),
+        None => Ok(()),
     }
-    Ok(())
 }
