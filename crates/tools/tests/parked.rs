@@ -51,7 +51,7 @@ async fn a_call_that_waits_costs_less_than_four_kilobytes() {
     for (place, session, streams) in &mut places {
         for (id, stream) in streams.iter_mut().enumerate() {
             let call = format!(
-                r#"{{"jsonrpc":"2.0","id":{},"method":"tools/call","params":{{"name":"slow","arguments":{{"n":1}}}}}}"#,
+                r#"{{"jsonrpc":"2.0","id":{},"method":"tools/call","params":{{"name":"slow","arguments":{{"n":1}},"_meta":{{"progressToken":1}}}}}}"#,
                 id + 2
             );
             let headers = usual(&place.server, &[("mcp-session-id", session.as_str())]);
