@@ -162,6 +162,12 @@ function settings(session: Session, update: SessionUpdate): void {
   session.changed();
 }
 
+/** The tokens of a turn so far. */
+export function applyUsage(session: Session, params: GatewayMeta & { usage?: unknown }): NamedEvent | undefined {
+  if (!session.advance(params.seq)) return undefined;
+  return takeUsage(session, readUsage(params.usage), baseOf(session, params));
+}
+
 export interface TurnEndedParams extends GatewayMeta {
   outcome: "finished" | "cancelled" | "interrupted";
   stopReason?: string | null;

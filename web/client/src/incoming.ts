@@ -2,7 +2,7 @@
 
 import type { Directory } from "./directory.js";
 import type { NamedEvent } from "./events.js";
-import { applyAgentReplaced, applyTurnEnded, applyTurnStarted, applyUpdate, type TurnEndedParams } from "./fold.js";
+import { applyAgentReplaced, applyTurnEnded, applyTurnStarted, applyUpdate, applyUsage, type TurnEndedParams } from "./fold.js";
 import type { Prompts } from "./prompts.js";
 import type { Requests, ResolvedParams } from "./requests.js";
 import type { Session } from "./session.js";
@@ -52,6 +52,8 @@ function inSession(to: Receiver, session: Session, method: string, params: unkno
     case "_gembridge/turn_ended":
       to.emit(applyTurnEnded(session, params as TurnEndedParams));
       return to.prompts.settle(session.turns);
+    case "_gembridge/usage":
+      return to.emit(applyUsage(session, params as GatewayMeta & { usage?: unknown }));
     case "_gembridge/queued":
       return queued(session, params as { turn: TurnId; ahead: number });
     case "_gembridge/agent_replaced":

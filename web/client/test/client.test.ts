@@ -243,3 +243,20 @@ test("what belongs to no turn stands beside the turn before it", async (t) => {
     ["finished", "message message"],
   ]);
 });
+
+test("a turn's tokens are told while it runs, beside how full the context is", async (t) => {
+  const gateway = await gatewayFor(t, {
+    script(turn) {
+      turn.update({ sessionUpdate: "usage_update", used: 5, size: 10 });
+      turn.gateway.append(turn.session, "_gembridge/usage", { usage: { inputTokens: 3, outputTokens: 4, totalTokens: 7 } }, { turn: turn.id });
+    },
+  });
+  const client = clientFor(t, gateway);
+  const told: unknown[] = [];
+  client.on("usage", ({ usage }) => told.push(usage));
+  await client.connect();
+  const session = await client.newSession();
+  await client.prompt(session.id, "go");
+  assert.deepEqual(told, [{ contextUsed: 5, contextSize: 10 }, { inputTokens: 3, outputTokens: 4, totalTokens: 7 }]);
+  assert.equal(session.usage.contextUsed, 5);
+});
