@@ -51,6 +51,7 @@ pub fn description() -> utoipa::openapi::OpenApi {
     let mut whole = Own::openapi();
     whole.merge(crate::openai::Description::openapi());
     whole.merge(crate::acp::Description::openapi());
+    whole.merge(crate::admin::operator::Description::openapi());
     whole.merge(crate::ui::Description::openapi());
     let schemes = &mut whole.components.get_or_insert_default().security_schemes;
     let bearer = SecurityScheme::Http(HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build());

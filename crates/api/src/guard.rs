@@ -11,6 +11,7 @@ pub mod record;
 
 mod answer;
 mod credential;
+mod refusals;
 mod ticket;
 
 use std::convert::Infallible;
@@ -38,8 +39,10 @@ use self::host::{Hosts, Via};
 use self::origin::{AllowedOrigin, Origins};
 use self::rate::{Allowance, Exceeded, Rate, RateTable};
 use self::record::Record;
+use self::refusals::Refusals;
 use self::ticket::{Ticket, Tickets};
 use crate::admin::metrics::names;
+use crate::admin::operator::RefusedOrigin;
 use crate::identity::Identity;
 use crate::keys::{KeyLease, KeyRing};
 use crate::problem::{Kind, Problem};
@@ -94,6 +97,7 @@ pub struct Guard {
     failures: RateTable,
     keys: Arc<dyn KeyRing>,
     tickets: Tickets,
+    refusals: Refusals,
     bodies: Bodies,
 }
 
@@ -126,6 +130,7 @@ impl Guard {
             failures: RateTable::new(config.failure_rate),
             keys,
             tickets: Tickets::default(),
+            refusals: Refusals::default(),
             bodies: Bodies::new(config.bodies),
         })
     }
@@ -146,6 +151,16 @@ impl Guard {
     /// A ticket in the place of the key that came with a request.
     pub fn ticket(&self, lease: &KeyLease) -> Result<Ticket, Problem> {
         self.tickets.issue(lease)
+    }
+
+    /// Origins whose pages were refused of late.
+    pub fn refused_origins(&self) -> Vec<RefusedOrigin> {
+        self.refusals.list()
+    }
+
+    /// The origin may call now.
+    pub fn forget_refusals(&self, origin: &str) {
+        self.refusals.forget(origin);
     }
 
     /// Puts the guard before the routes of a router.
@@ -211,7 +226,7 @@ impl Guard {
     fn check_reach(&self, request: &Request, via: Via) -> Result<Option<AllowedOrigin>, Problem> {
         let reach = self.reach.read().unwrap_or_else(PoisonError::into_inner);
         reach.hosts.check(request.uri(), request.headers(), via)?;
-        reach.origins.check(request.headers())
+        reach.origins.check(request.headers()).inspect_err(|_| self.refusals.note(request.headers()))
     }
 
     fn count(&self, client: Household, marks: &mut Marks) -> Result<Option<Allowance>, Problem> {

@@ -9,6 +9,7 @@ mod doors;
 mod housekeeping;
 mod models;
 mod notify;
+mod operator;
 mod places;
 mod reach;
 mod retention;
@@ -55,6 +56,7 @@ use crate::{hardening, leftovers, terminal};
 use agents::{Agents, Served};
 use banner::{Banner, Shown};
 use housekeeping::Housekeeping;
+use operator::{Operator, Parts};
 use reach::Reachable;
 use retention::Retiring;
 use running::{Care, Gateway};
@@ -114,7 +116,17 @@ fn open(
     let readiness = Readiness::default();
     let tap = tap.map(open_tap).transpose()?;
     let acp = acp::face(&sessions, &served, &openai, context, tap.clone().map(|tap| tap as Arc<dyn acp_face::Tap>));
-    let faces = faces(&openai, &acp, &guard, readiness.clone(), metrics.clone());
+    let operator = Operator::new(Parts {
+        served: &served,
+        folders,
+        guard: &guard,
+        keys: &keys,
+        openai: &openai,
+        acp: &acp,
+        sessions: &sessions,
+    });
+    let small = acp_face::router(&acp, &guard).merge(gembridge_api::admin::operator::routes(Arc::new(operator)));
+    let faces = faces(&openai, small, readiness.clone(), metrics.clone());
     let app = routes::app(&guard, faces);
     let acp_port = acp_port(&acp, &guard, readiness.clone(), settings)?;
     warn_about(&addresses, &served, &reachable, settings);
@@ -233,15 +245,8 @@ fn open_ai(sessions: &Arc<Sessions>, served: &[Served], context: &Context) -> Re
 }
 
 /// Which route stands where decides what it asks of its callers.
-fn faces(
-    openai: &Arc<OpenAi>,
-    acp: &Arc<Acp>,
-    guard: &Arc<Guard>,
-    readiness: Readiness,
-    metrics: PrometheusHandle,
-) -> Faces {
-    let small = Router::new().merge(metrics::routes(metrics)).merge(docs::routes());
-    let small = small.merge(acp_face::router(acp, guard));
+fn faces(openai: &Arc<OpenAi>, small: Router, readiness: Readiness, metrics: PrometheusHandle) -> Faces {
+    let small = small.merge(metrics::routes(metrics)).merge(docs::routes());
     Faces {
         open: health::routes(readiness).merge(docs::shell()).merge(ui::shell()),
         small: small.layer(from_fn(audit::request)),

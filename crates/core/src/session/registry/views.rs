@@ -7,6 +7,7 @@ use tokio::sync::broadcast;
 use super::{Found, Sessions, Viewer};
 use crate::error::Error;
 use crate::model::SessionId;
+use crate::session::handle::TurnState;
 use crate::session::overview::{SessionChange, SessionView, Standing};
 use crate::store::{SessionRecord, StoreError};
 
@@ -28,6 +29,15 @@ impl Sessions {
     /// What a live session looks like now.
     pub fn view(&self, id: SessionId) -> Option<Arc<SessionView>> {
         self.overview.live(id)
+    }
+
+    /// What every live session is busy with, and how many questions it has open.
+    pub fn standings(&self) -> Vec<(TurnState, usize)> {
+        let standing = |view: Arc<SessionView>| match view.standing {
+            Standing::Live { turn, open_asks, .. } => Some((turn, open_asks)),
+            Standing::Stored => None,
+        };
+        self.overview.all_live().into_iter().filter_map(standing).collect()
     }
 
     /// Every change of every session from now on. What `viewer` may see of it is for the caller to ask

@@ -1,0 +1,215 @@
+//! What the operator sees and changes over HTTP: the same files that the commands change, and what runs now.
+
+use std::fs;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use gembridge_api::acp::Acp;
+use gembridge_api::admin::operator::{
+    AgentStatus, Circuit, KeyEntry, Operations, Origins, ProcessStatus, QueueStatus, SessionCounts, Status,
+};
+use gembridge_api::guard::Guard;
+use gembridge_api::identity::Rank;
+use gembridge_api::openai::OpenAi;
+use gembridge_api::problem::{Kind, Problem};
+use gembridge_core::model::AgentName;
+use gembridge_core::session::{Sessions, TurnState};
+
+use super::agents::Served;
+use super::doors::Doors;
+use crate::config::{ConfigError, Folders};
+use crate::keys::{FileKeys, KeyFile, KeyLimits, StoredRank};
+use crate::origins::OriginFile;
+
+pub struct Operator {
+    started: Instant,
+    agents: Vec<(AgentName, String, Arc<Doors>)>,
+    folders: Folders,
+    guard: Arc<Guard>,
+    keys: Arc<FileKeys>,
+    openai: Arc<OpenAi>,
+    acp: Arc<Acp>,
+    sessions: Arc<Sessions>,
+}
+
+/// The parts that a gateway is made of, as far as its operator looks into them.
+pub struct Parts<'a> {
+    pub served: &'a [Served],
+    pub folders: &'a Folders,
+    pub guard: &'a Arc<Guard>,
+    pub keys: &'a Arc<FileKeys>,
+    pub openai: &'a Arc<OpenAi>,
+    pub acp: &'a Arc<Acp>,
+    pub sessions: &'a Arc<Sessions>,
+}
+
+impl Operator {
+    pub fn new(parts: Parts<'_>) -> Self {
+        let agent =
+            |served: &Served| (served.name.clone(), served.agent.profile.title.clone(), Arc::clone(&served.driver));
+        Self {
+            started: Instant::now(),
+            agents: parts.served.iter().map(agent).collect(),
+            folders: parts.folders.clone(),
+            guard: Arc::clone(parts.guard),
+            keys: Arc::clone(parts.keys),
+            openai: Arc::clone(parts.openai),
+            acp: Arc::clone(parts.acp),
+            sessions: Arc::clone(parts.sessions),
+        }
+    }
+
+    fn agent(&self, (name, title, doors): &(AgentName, String, Arc<Doors>)) -> AgentStatus {
+        let pools: Vec<_> = doors.pools().collect();
+        let retry_after = pools.iter().filter_map(|pool| pool.retry_after).min();
+        let processes: Vec<_> = doors.processes().iter().map(process).collect();
+        let spares = pools.iter().map(|pool| pool.spares).sum();
+        let state = match retry_after {
+            Some(_) => "failing",
+            None if spares == 0 && processes.is_empty() && pools.iter().any(|pool| pool.making > 0) => "starting",
+            None => "ready",
+        };
+        AgentStatus {
+            name: name.as_str().to_owned(),
+            title: title.clone(),
+            state,
+            processes,
+            spares,
+            restarts: pools.iter().map(|pool| pool.failures).sum(),
+            circuit: Circuit { open: retry_after.is_some(), retry_after_ms: retry_after.map(millis) },
+        }
+    }
+
+    fn session_counts(&self) -> SessionCounts {
+        let mut counts = SessionCounts::default();
+        for (turn, open_asks) in self.sessions.standings() {
+            counts.live += 1;
+            counts.running += usize::from(turn != TurnState::Idle);
+            counts.waiting += usize::from(open_asks > 0);
+        }
+        counts
+    }
+}
+
+impl Operations for Operator {
+    fn status(&self) -> Status {
+        let queue = |(agent, line): (&AgentName, gembridge_core::fair::FairStatus)| QueueStatus {
+            agent: agent.as_str().to_owned(),
+            running: line.running,
+            waiting: line.waiting,
+        };
+        let mut queues: Vec<_> = self.openai.queues().map(queue).collect();
+        queues.sort_by(|one, other| one.agent.cmp(&other.agent));
+        Status {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            uptime_ms: millis(self.started.elapsed()),
+            agents: self.agents.iter().map(|agent| self.agent(agent)).collect(),
+            queues,
+            sessions: self.session_counts(),
+            connections: self.acp.connections(),
+        }
+    }
+
+    fn origins(&self) -> Result<Origins, Problem> {
+        let file = OriginFile::load(&self.folders).map_err(|error| problem(&error))?;
+        Ok(Origins { allowed: file.origins().to_vec(), refused: self.guard.refused_origins() })
+    }
+
+    fn allow_origin(&self, origin: &str) -> Result<String, Problem> {
+        let mut file = OriginFile::load(&self.folders).map_err(|error| problem(&error))?;
+        let allowed = file.allow(origin).map_err(|error| problem(&error))?;
+        // The gateway looks at the file every second, whoever wrote it.
+        self.guard.forget_refusals(&allowed);
+        tracing::info!(target: "gembridge::audit", origin = allowed, "an origin was allowed");
+        Ok(allowed)
+    }
+
+    fn remove_origin(&self, origin: &str) -> Result<String, Problem> {
+        let mut file = OriginFile::load(&self.folders).map_err(|error| problem(&error))?;
+        let removed = file.remove(origin).map_err(|error| problem(&error))?;
+        tracing::info!(target: "gembridge::audit", origin = removed, "an origin was removed");
+        Ok(removed)
+    }
+
+    fn keys(&self) -> Result<Vec<KeyEntry>, Problem> {
+        let file = KeyFile::load(&self.folders).map_err(|error| problem(&error))?;
+        let entry = |entry: &crate::keys::Entry| KeyEntry {
+            name: entry.name.clone(),
+            rank: match entry.rank {
+                StoredRank::Admin => "admin",
+                StoredRank::User => "user",
+            },
+            created_at: entry.created.to_string(),
+        };
+        Ok(file.entries().iter().map(entry).collect())
+    }
+
+    fn create_key(&self, name: &str, rank: Rank) -> Result<String, Problem> {
+        let rank = match rank {
+            Rank::Admin => StoredRank::Admin,
+            Rank::User => StoredRank::User,
+        };
+        let mut file = KeyFile::load(&self.folders).map_err(|error| problem(&error))?;
+        let key = file.create(name, rank, KeyLimits::default()).map_err(|error| problem(&error))?;
+        self.keys.refresh();
+        tracing::info!(target: "gembridge::audit", name, "a key was made");
+        Ok(key.expose().to_owned())
+    }
+
+    fn revoke_key(&self, name: &str) -> Result<(), Problem> {
+        let mut file = KeyFile::load(&self.folders).map_err(|error| problem(&error))?;
+        file.revoke(name).map_err(|error| problem(&error))?;
+        self.keys.refresh();
+        tracing::info!(target: "gembridge::audit", name, "a key was revoked");
+        Ok(())
+    }
+}
+
+/// What was wrong with the wish is the caller's to know; what is wrong with the disk is in the log.
+fn problem(error: &ConfigError) -> Problem {
+    match error {
+        ConfigError::Invalid(message) => Problem::new(Kind::Invalid, message.clone()),
+        other => {
+            tracing::error!(error = %other, "a file of the gateway cannot be changed");
+            Problem::new(Kind::Internal, "the file cannot be changed now; the log says why")
+        }
+    }
+}
+
+fn process(process: &gembridge_drivers::acp::ProcessStatus) -> ProcessStatus {
+    ProcessStatus {
+        pid: process.pid,
+        uptime_ms: process.pid.and_then(uptime),
+        sessions: process.sessions,
+        rss_kb: process.pid.map(|pid| resident_kb(pid, 0)),
+    }
+}
+
+/// Since when a process runs, by the clock that its start was noted with.
+fn uptime(pid: u32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name in the middle may hold anything; what follows its end is numbers.
+    let begun: u64 = stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(19)?.parse().ok()?;
+    let now = fs::read_to_string("/proc/uptime").ok()?;
+    let (seconds, hundredths) = now.split_ascii_whitespace().next()?.split_once('.')?;
+    let now: u64 = seconds.parse::<u64>().ok()? * 1000 + hundredths.parse::<u64>().ok()? * 10;
+    Some(now.saturating_sub(begun * 1000 / rustix::param::clock_ticks_per_second().max(1)))
+}
+
+/// How deep a tree of processes is looked at.
+const DEPTH: usize = 8;
+
+/// What a process and its children hold.
+fn resident_kb(pid: u32, depth: usize) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let own =
+        status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.split_ascii_whitespace().next()?.parse().ok());
+    let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    let children = children.split_ascii_whitespace().filter_map(|child| child.parse().ok());
+    let below: u64 = if depth < DEPTH { children.map(|child| resident_kb(child, depth + 1)).sum() } else { 0 };
+    own.unwrap_or(0) + below
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
