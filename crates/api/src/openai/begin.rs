@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use gembridge_core::error::Error;
-use gembridge_core::log::{Attachment, From, Pace};
+use gembridge_core::log::{From, Pace};
 use gembridge_core::model::{CallId, ClientCall, ClientId, Content, Failure, FailureKind, Prompt, ToolReturn, TurnId};
 use gembridge_core::session::conversation::{Claim, Owner, fold};
 use gembridge_core::session::{Footing, GiveBack, SessionHandle, Submission, Unanswered, Viewer};
@@ -287,18 +287,14 @@ impl Desk<'_> {
         let (attachment, accepted) =
             tokio::join!(biased; handle.attach(From::Now, Pace::Own), handle.submit(submission));
         let accepted = accepted?;
+        let (store, tasks) = (Arc::clone(self.app.sessions.store()), self.app.tasks.clone());
         match attachment {
-            Ok(attachment) => Ok(self.live(handle.clone(), accepted.turn, attachment)),
+            Ok(attachment) => Ok(LiveTurn::new(handle.clone(), accepted.turn, attachment, store, tasks)),
             Err(error) => {
                 handle.abandon(accepted.turn).await?;
                 Err(error)
             }
         }
-    }
-
-    pub(super) fn live(&self, handle: SessionHandle, turn: TurnId, attachment: Attachment) -> LiveTurn {
-        let (store, tasks) = (Arc::clone(self.app.sessions.store()), self.app.tasks.clone());
-        LiveTurn::new(handle, turn, attachment, store, tasks)
     }
 }
 

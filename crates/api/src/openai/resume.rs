@@ -1,7 +1,8 @@
 //! Results of calls on their way to the turn that waits for them.
 
+use std::sync::Arc;
+
 use gembridge_core::error::Error;
-use gembridge_core::log::{From, Pace};
 use gembridge_core::model::{CallId, ClientCall, SessionId, ToolReturn, TurnId};
 use gembridge_core::session::conversation::{Claim, Owner};
 use gembridge_core::session::{GiveBack, Resumption, SessionHandle, Unanswered, Viewer};
@@ -115,16 +116,18 @@ impl Desk<'_> {
         if record.agent != owner.agent || (record.model.is_some() && record.model != owner.model) {
             return Ok(None);
         }
-        let resumed = handle.give_back(GiveBack { results, unanswered, by: self.by }).await?;
+        let Some(turn) = results.first().map(|(id, _)| id.turn()) else { return Ok(None) };
+        // From here on the turn is this client's again: one that leaves takes it along.
+        let (store, tasks) = (Arc::clone(self.app.sessions.store()), self.app.tasks.clone());
+        let mut turn = LiveTurn::unread_turn(handle, turn, store, tasks);
+        let given = turn.handle().give_back(GiveBack { results, unanswered, by: self.by }).await;
+        let resumed = given.inspect_err(|_| turn.ended())?;
         if resumed.how == Resumption::Rejoined {
-            tracing::debug!(session = %handle.id(), "these results were given before; the answer is told again");
+            tracing::debug!(session = %turn.session(), "these results were given before; the answer is told again");
         }
-        let attachment = handle.attach(From::After(resumed.after), Pace::Own).await?;
-        Ok(Some(GoingOn {
-            turn: self.live(handle, resumed.turn, attachment),
-            owner: Owner { principal: record.principal, agent: record.agent, model: record.model },
-            waiting: resumed.waiting,
-        }))
+        turn.read_after(resumed.after);
+        let owner = Owner { principal: record.principal, agent: record.agent, model: record.model };
+        Ok(Some(GoingOn { turn, owner, waiting: resumed.waiting }))
     }
 }
 

@@ -43,6 +43,17 @@ impl LiveTurn {
         Self { handle, turn, follow, tasks, over: false }
     }
 
+    /// A turn that runs already, and that nobody reads yet.
+    pub(super) fn unread_turn(handle: SessionHandle, turn: TurnId, store: Arc<dyn Store>, tasks: TaskTracker) -> Self {
+        let follow = Follow::nothing(handle.clone(), store);
+        Self { handle, turn, follow, tasks, over: false }
+    }
+
+    /// Reads on from after this entry.
+    pub(super) fn read_after(&mut self, entry: Seq) {
+        self.follow.go_to(entry);
+    }
+
     pub(super) fn session(&self) -> SessionId {
         self.handle.id()
     }
@@ -173,6 +184,15 @@ impl Follow {
         Self { handle, store, ready, source, seen: Seq::START, returns: MOST_RETURNS }
     }
 
+    fn nothing(handle: SessionHandle, store: Arc<dyn Store>) -> Self {
+        Self { handle, store, ready: VecDeque::new(), source: Source::Closed, seen: Seq::START, returns: MOST_RETURNS }
+    }
+
+    fn go_to(&mut self, entry: Seq) {
+        self.seen = entry;
+        self.source = Source::Returning(attach_after(self.handle.clone(), entry));
+    }
+
     fn close(&mut self) {
         self.source = Source::Closed;
     }
@@ -209,8 +229,7 @@ impl Follow {
 
     fn come_back(&mut self) -> Result<Source, Error> {
         self.returns = self.returns.checked_sub(1).ok_or(Error::Closed)?;
-        let (handle, seen) = (self.handle.clone(), self.seen);
-        Ok(Source::Returning(Box::pin(async move { handle.attach(From::After(seen), Pace::Own).await })))
+        Ok(Source::Returning(attach_after(self.handle.clone(), self.seen)))
     }
 
     fn take_up(&mut self, attachment: Attachment) {
@@ -246,4 +265,8 @@ impl Follow {
             self.ready.push_front(entries.into());
         }
     }
+}
+
+fn attach_after(handle: SessionHandle, seen: Seq) -> BoxFuture<'static, Result<Attachment, Error>> {
+    Box::pin(async move { handle.attach(From::After(seen), Pace::Own).await })
 }

@@ -116,3 +116,39 @@ async fn a_result_of_no_call_is_refused_by_name() {
         assert_eq!(refused.error(), (400, "invalid_request_error".into(), param.into()), "{}", refused.body);
     }
 }
+
+#[tokio::test]
+async fn the_same_results_are_answered_again_from_before_what_is_in_memory() {
+    let (troupe, tools) = (idle(), Workshop::new());
+    let mut setting =
+        crate::support::stage::Setting { tools: Some(std::sync::Arc::clone(&tools)), ..Default::default() };
+    setting.limits.ring_entries = 8;
+    let stage = Stage::with(&[("played", &troupe)], setting).await;
+    let mut client = Client::new("how is Paris?");
+    let (answer, waiting) = called(&stage, &troupe, &tools, &client).await;
+    let request = client.keep(&answer).result(&ids(&answer)[0], "sunny").request();
+    let words: String = (0..100).map(|number| format!("{number} ")).collect();
+    let (answer, ()) = tokio::join!(stage.ask(&request), async {
+        assert_eq!(waiting.text().await, "sunny");
+        for number in 0..100 {
+            troupe.does(0, [text(&format!("{number} "))]).await;
+        }
+        troupe.does(0, [done()]).await;
+    });
+    assert_eq!(answer.text(), words);
+    assert_eq!(stage.ask(&request).await.text(), words);
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_while_its_results_are_answered_cancels_the_turn() {
+    let (troupe, tools) = (idle(), Workshop::new());
+    let stage = Stage::with_tools(&troupe, &tools).await;
+    let mut client = Client::new("how is Paris?");
+    let (answer, waiting) = called(&stage, &troupe, &tools, &client).await;
+    let request = client.keep(&answer).result(&ids(&answer)[0], "sunny").request();
+    tokio::select! {
+        _ = stage.ask(&request) => panic!("nobody answers"),
+        told = waiting.text() => assert_eq!(told, "sunny"),
+    }
+    troupe.until_cancelled(0).await;
+}
