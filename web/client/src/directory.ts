@@ -32,13 +32,10 @@ export class Directory {
     if (this.#sessions.delete(id)) this.#tell();
   }
 
-  get(id: string): SessionSummary | undefined {
-    return this.#sessions.get(id);
-  }
-
   /** Newest first. */
   list(): SessionSummary[] {
-    return [...this.#sessions.values()].sort((a, b) => Date.parse(b.updatedAt) - Date.parse(a.updatedAt));
+    const timed = [...this.#sessions.values()].map((session) => ({ session, at: Date.parse(session.updatedAt) }));
+    return timed.sort((a, b) => b.at - a.at).map(({ session }) => session);
   }
 
   #tell(): void {

@@ -1,11 +1,13 @@
 // The page's one connection and everything that it shows of it.
 
-import { AgentChatClient, Refused, type AgentInfo, type Connection, type Session, type SessionSummary } from "@gembridge/client";
+import { AgentChatClient, type AgentInfo, type Connection, type Session, type SessionSummary } from "@gembridge/client";
 import { batch, computed, signal } from "@preact/signals";
 import { forgetKey, keepKey, readPlace, showPlace, takeKey, type Place } from "./key.js";
 
 /** How many turns of a session are told at first. */
 const FIRST_TURNS = 30;
+const LISTED_MS = 100;
+const CLOSED_BY_US = 1000;
 
 export type Opened =
   | { state: "none" }
@@ -88,15 +90,17 @@ export function connect(): void {
     if (client !== made) return;
     connection.value = event;
     if (event.state === "open") greeted(made);
+    // Not by us and not to be tried again: the key is of no use any more.
+    if (event.state === "closed" && event.code !== CLOSED_BY_US) {
+      signOut();
+      refusal.value = event.reason || "the gateway does not take this key any more";
+    }
   });
   made.on("error", ({ message }) => (trouble.value = message));
   made.onChange((session) => changed(session));
-  made.watchSessions((list) => (sessions.value = list));
-  made.connect().catch((error: unknown) => {
-    if (client !== made || !(error instanceof Refused)) return;
-    signOut();
-    refusal.value = error.message;
-  });
+  made.watchSessions(listed);
+  // Why it ended, the connection's own state tells.
+  made.connect().catch(() => {});
   void go(place.value, "replace");
 }
 
@@ -107,6 +111,13 @@ function greeted(made: AgentChatClient): void {
     .agents()
     .then((list) => (agents.value = list))
     .catch(report);
+}
+
+/** A busy gateway's list changes with every turn of every client; a person reads it a few times a second at most. */
+let newest: SessionSummary[] | undefined;
+function listed(list: SessionSummary[]): void {
+  if (newest === undefined) setTimeout(() => ([sessions.value, newest] = [newest ?? [], undefined]), LISTED_MS);
+  newest = list;
 }
 
 /** Browsers draw at most once a frame: so many changes are one. A hidden page draws when it is shown again. */

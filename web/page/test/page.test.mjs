@@ -84,6 +84,15 @@ test("the key leaves the address at once and a wrong one is asked for again", as
   assert.equal(await page.evaluate((key) => Object.keys(localStorage).some((name) => localStorage.getItem(name).includes(key)), KEY), false);
 });
 
+test("a key that is revoked while the page is open is asked for anew", async (t) => {
+  const stage = await stageFor(t);
+  const page = await pageFor(t, stage);
+  await page.waitForSelector(".connection.open");
+  stage.closeAll(1008);
+  await page.waitForSelector(".entry [role=alert]");
+  assert.equal(await page.evaluate(() => sessionStorage.length), 0);
+});
+
 test("a prompt streams its answer, with thoughts, plan, tools and diff, and the page says that this is the demo", async (t) => {
   const page = await pageFor(t, await stageFor(t));
   await page.waitForSelector(".tag.demo");

@@ -8,10 +8,15 @@ import { Icon } from "../icons.js";
 import { day } from "../words.js";
 import { SessionMenu } from "./SessionMenu.js";
 
+/** So many are shown at first. */
+const MOST = 100;
+
 export function SessionList({ chosen }: { chosen: () => void }) {
   const [search, setSearch] = useState("");
   const wanted = search.trim().toLowerCase();
-  const shown = sessions.value.filter((session) => wanted === "" || textOf(session).includes(wanted));
+  const [most, setMost] = useState(MOST);
+  const found = sessions.value.filter((session) => wanted === "" || textOf(session).includes(wanted));
+  const shown = found.slice(0, most);
   return (
     <div class="sessions">
       <label class="searching">
@@ -30,6 +35,11 @@ export function SessionList({ chosen }: { chosen: () => void }) {
             </ul>
           </section>
         ))}
+        {found.length > most && (
+          <button type="button" class="link" onClick={() => setMost(most * 4)}>
+            Show more of {found.length}
+          </button>
+        )}
         {shown.length === 0 && <p class="hint">{wanted !== "" ? "No session matches." : connection.value.state === "open" ? "No sessions yet." : "…"}</p>}
       </div>
     </div>
