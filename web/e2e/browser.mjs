@@ -90,7 +90,7 @@ export class Tab {
   }
 
   async connected() {
-    await this.page.getByRole("status").filter({ hasText: "Connected" }).first().waitFor();
+    await this.page.locator(".connection.open:visible").first().waitFor();
   }
 
   /** Opens everything that is folded. */

@@ -18,6 +18,11 @@ function built(name) {
   return path;
 }
 
+/** Those that run; none outlives its test. */
+const running = new Set();
+process.once("SIGTERM", () => process.exit(143));
+process.on("exit", () => running.forEach((child) => child.kill("SIGKILL")));
+
 export class Gateway {
   #child;
   #starts = 0;
@@ -68,6 +73,8 @@ export class Gateway {
     const said = join(this.home, `stdout-${this.#starts}`);
     const child = this.#spawn(["serve", "--port", String(this.#port), "--agent", this.agent], [openSync(said, "w"), openSync(join(this.home, `stderr-${this.#starts}`), "w")]);
     this.#child = child;
+    running.add(child);
+    child.once("exit", () => running.delete(child));
     const banner = await until(`the banner of the gateway in \`${this.home}\``, () => {
       const text = readFileSync(said, "utf8");
       if (child.exitCode !== null) throw new Error(`the gateway ended with ${child.exitCode}: ${this.complaints()}`);

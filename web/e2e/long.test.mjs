@@ -7,7 +7,7 @@ const on = stage({ agent: "demo" });
 /** A task that keeps a person waiting for longer than this would be felt, on a slow and loaded machine too. */
 const LONGEST_MS = 2_000;
 
-test("u1 an answer of 10 000 lines stays smooth", async () => {
+test("u1 an answer of 10 000 lines stays smooth", async (t) => {
   const tab = await on.visit();
   await tab.connected();
   await tab.page.evaluate(() => {
@@ -23,10 +23,11 @@ test("u1 an answer of 10 000 lines stays smooth", async () => {
   const { tasks, took } = await tab.page.evaluate(() => ({ tasks: window.tasks, took: performance.now() - window.begun }));
   const longest = Math.max(0, ...tasks.map(({ ms }) => ms));
   const blocked = tasks.reduce((all, { ms }) => all + ms, 0);
-  console.log(`# 10 000 lines in ${Math.round(took)} ms: ${tasks.length} long tasks, the longest ${Math.round(longest)} ms, ${Math.round(blocked)} ms in all`);
+  t.diagnostic(`10 000 lines in ${Math.round(took)} ms: ${tasks.length} long tasks, the longest ${Math.round(longest)} ms, ${Math.round(blocked)} ms in all`);
   assert.ok(longest < LONGEST_MS, `the longest task took ${longest} ms`);
-  const lines = (await tab.answer.innerText()).trim().split(/\n+/);
-  assert.ok(lines.length >= 10_000, `${lines.length} lines are shown`);
+  // The answer is a numbered list, drawn in pieces that go on counting.
+  const numbers = await tab.answer.evaluate((answer) => [...answer.querySelectorAll("ol")].flatMap((list) => [...list.children].map((_, at) => list.start + at)));
+  assert.deepEqual(numbers, Array.from({ length: 10_000 }, (_, at) => at + 1));
   await tab.close();
 });
 
