@@ -7,6 +7,12 @@ export function unmasked(text: string): string {
   return text.replace(REORDERING, (mark) => `⟨U+${mark.charCodeAt(0).toString(16).toUpperCase()}⟩`);
 }
 
+/** A path as seen from the folder that the agent works in. */
+export function within(folder: string | undefined, path: string): string {
+  const inside = folder !== undefined && folder !== "/" && path.startsWith(`${folder.replace(/\/$/, "")}/`);
+  return inside ? path.slice(folder.replace(/\/$/, "").length + 1) : path;
+}
+
 export function duration(ms: number): string {
   if (ms < 950) return `${Math.max(0.1, Math.round(ms / 100) / 10)} s`;
   const seconds = Math.round(ms / 1000);

@@ -2,7 +2,8 @@
 
 import type { Diff } from "@gembridge/client";
 import { useMemo, useState } from "preact/hooks";
-import { unmasked } from "../words.js";
+import { current } from "../gateway.js";
+import { unmasked, within } from "../words.js";
 import { changesOf, sideBySide, type Line } from "./changes.js";
 
 const SHOWN_LINES = 300;
@@ -17,7 +18,7 @@ export function DiffView({ diff }: { diff: Diff }) {
   return (
     <figure class="diff">
       <figcaption>
-        <code>{unmasked(diff.path)}</code>
+        <code title={unmasked(diff.path)}>{unmasked(within(current.value?.workspace, diff.path))}</code>
         {diff.oldText === undefined && <span class="tag">new</span>}
         <span class="counts">
           <span class="added">+{changes.added}</span> <span class="removed">−{changes.removed}</span>

@@ -2,8 +2,9 @@
 
 import { commandOf, isFinal, type Json, type ToolCall } from "@gembridge/client";
 import { useState } from "preact/hooks";
+import { current } from "../gateway.js";
 import { Icon, lookOf } from "../icons.js";
-import { duration, unmasked } from "../words.js";
+import { duration, unmasked, within } from "../words.js";
 import { DiffView } from "./DiffView.js";
 import { Output } from "./Output.js";
 
@@ -21,20 +22,23 @@ export function ToolCard({ tool, over }: { tool: ToolCall; over: boolean }) {
   const [open, setOpen] = useState(false);
   const look = lookOf(tool.kind);
   const shown = shownOf(tool, over);
+  const title = headline(tool);
+  const verb = tool.clientTool ? "Client tool" : look.verb;
   const place = tool.locations[0];
+  const path = place && within(tool.workingDir ?? current.value?.workspace, place.path);
   const took = tool.startedAt !== undefined && tool.endedAt !== undefined ? tool.endedAt - tool.startedAt : undefined;
   return (
     <details class={`tool ${shown}`} onToggle={(event) => setOpen((event.currentTarget as HTMLDetailsElement).open)}>
       <summary>
         <Icon name={look.icon} />
         <span class="what">
-          <span class="verb">{tool.clientTool ? "Client tool" : look.verb}</span>{" "}
-          <span class={tool.kind === "execute" ? "title command" : "title"}>{unmasked(headline(tool))}</span>
+          {!begins(title, verb) && <span class="verb">{verb} </span>}
+          <span class={tool.kind === "execute" ? "title command" : "title"}>{unmasked(title)}</span>
           {tool.description !== undefined && <span class="about">{unmasked(tool.description)}</span>}
-          {place && !headline(tool).includes(place.path) && (
+          {place && path !== undefined && (!title.includes(path) || place.line != null) && (
             <span class="about">
-              {unmasked(shortPath(place.path))}
-              {place.line != null && `:${place.line}`}
+              {title.includes(path) ? "line " : `${unmasked(shortPath(path))}${place.line != null ? ":" : ""}`}
+              {place.line}
             </span>
           )}
         </span>
@@ -96,6 +100,11 @@ function Counts({ tool }: { tool: ToolCall }) {
   if (tool.diffs.length === 0) return null;
   const files = tool.diffs.length;
   return <span class="took">{files === 1 ? "1 file" : `${files} files`}</span>;
+}
+
+/** Whether the agent's own title says the verb already. */
+function begins(title: string, verb: string): boolean {
+  return title.toLowerCase().startsWith(`${verb.toLowerCase()} `);
 }
 
 /** A call that never ended when its turn did will not end any more. */
