@@ -157,7 +157,7 @@ async function play(turn, text) {
 
 const refused = [{ origin: "https://chat.example.com", count: 3, lastAt: Date.now() }];
 const allowed = ["https://notes.example.com"];
-const keys = [{ name: "default", createdAt: "2026-11-01T10:00:00Z", admin: true }, { name: "editor", createdAt: "2026-11-10T10:00:00Z" }];
+const keys = [{ name: "default", createdAt: "2026-11-01T10:00:00Z", rank: "admin" }, { name: "editor", createdAt: "2026-11-10T10:00:00Z", rank: "user" }];
 
 function admin(path, method, body) {
   if (path === "/admin/origins") {
@@ -168,17 +168,17 @@ function admin(path, method, body) {
     return { allowed, refused };
   }
   if (path === "/admin/keys") {
-    if (method !== "POST") return keys;
-    keys.push({ name: body.name, createdAt: new Date().toISOString() });
+    if (method !== "POST") return { keys };
+    keys.push({ name: body.name, createdAt: new Date().toISOString(), rank: body.rank });
     return { name: body.name, key: "gbk_0123456789abcdef" };
   }
   if (path === "/admin/status") {
     return {
       version: "0.1.0",
       uptimeMs: 7_260_000,
-      agents: [{ name: "demo", state: "ready", processes: [{ pid: 4711, uptimeMs: 7_200_000, sessions: 2, rssKb: 9_400 }, { pid: 4720, uptimeMs: 65_000, sessions: 1, rssKb: 8_100 }], spares: 1, restarts: 0, circuit: "closed" }],
+      agents: [{ name: "demo", title: "Demo agent", state: "ready", processes: [{ pid: 4711, uptimeMs: 7_200_000, sessions: 2, rssKb: 9_400 }, { pid: null, uptimeMs: null, sessions: 1, rssKb: null }], spares: 1, restarts: 0, circuit: { open: false, retryAfterMs: null } }],
       queues: [{ agent: "demo", running: 1, waiting: 2 }],
-      sessions: { live: 3, stored: 12 },
+      sessions: { live: 3, running: 1, waiting: 0 },
       connections: 2,
     };
   }

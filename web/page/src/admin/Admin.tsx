@@ -41,18 +41,17 @@ export function Admin() {
 }
 
 function Overview({ status }: { status: Status }) {
-  const sessions = status.sessions ?? {};
-  const connections = typeof status.connections === "number" ? status.connections : Object.values(status.connections ?? {}).reduce((all, one) => all + one, 0);
-  const queued = (status.queues ?? []).reduce((all, queue) => all + queue.waiting, 0);
-  const running = (status.queues ?? []).reduce((all, queue) => all + queue.running, 0);
+  const running = status.queues.reduce((all, queue) => all + queue.running, 0);
+  const queued = status.queues.reduce((all, queue) => all + queue.waiting, 0);
   return (
     <dl class="figures">
       <Figure name="Up" value={duration(status.uptimeMs)} />
       <Figure name="Version" value={status.version} />
-      <Figure name="Live sessions" value={sessions["live"] ?? 0} />
+      <Figure name="Live sessions" value={status.sessions.live} />
       <Figure name="Turns running" value={running} />
       <Figure name="Turns waiting" value={queued} />
-      <Figure name="Connections" value={connections} />
+      <Figure name="Need somebody" value={status.sessions.waiting} />
+      <Figure name="Connections" value={status.connections} />
     </dl>
   );
 }
@@ -71,12 +70,12 @@ function Agents({ status }: { status: Status }) {
     <section aria-label="Agents">
       <h2>Agents</h2>
       {status.agents.map((agent) => {
-        const queue = status.queues?.find((queue) => queue.agent === agent.name);
+        const queue = status.queues.find((queue) => queue.agent === agent.name);
         return (
           <article class="panel">
             <header>
-              <h3>{agent.name}</h3>
-              <span class={`tag ${agent.circuit === "open" ? "bad" : ""}`}>{agent.circuit === "open" ? "circuit open" : agent.state}</span>
+              <h3>{agent.title}</h3>
+              <span class={`tag ${agent.circuit.open ? "bad" : ""}`}>{agent.circuit.open ? stoppedFor(agent.circuit.retryAfterMs) : agent.state}</span>
               <span class="hint">
                 {[
                   plural(agent.spares, "spare"),
@@ -102,10 +101,10 @@ function Agents({ status }: { status: Status }) {
                   <tbody>
                     {agent.processes.map((process) => (
                       <tr>
-                        <td>{process.pid}</td>
-                        <td>{duration(process.uptimeMs)}</td>
+                        <td>{process.pid ?? "–"}</td>
+                        <td>{process.uptimeMs === null ? "–" : duration(process.uptimeMs)}</td>
                         <td>{process.sessions}</td>
-                        <td>{bytes(process.rssKb)}</td>
+                        <td>{process.rssKb === null ? "–" : bytes(process.rssKb)}</td>
                       </tr>
                     ))}
                   </tbody>
@@ -119,6 +118,11 @@ function Agents({ status }: { status: Status }) {
       })}
     </section>
   );
+}
+
+/** An agent that failed too often is left alone for a while. */
+function stoppedFor(ms: number | null): string {
+  return ms === null ? "failed too often" : `failed too often, tried again in ${duration(ms)}`;
 }
 
 function OriginLists({ origins, change }: { origins: Origins; change: (act: () => Promise<unknown>) => void }) {

@@ -8,6 +8,7 @@ import { createKey, keys, revokeKey, type Key } from "./api.js";
 export function Keys() {
   const [list, setList] = useState<Key[]>();
   const [name, setName] = useState("");
+  const [rank, setRank] = useState<Key["rank"]>("user");
   const [made, setMade] = useState<{ name: string; secret: string }>();
   const [sure, setSure] = useState<string>();
   const [failure, setFailure] = useState<string>();
@@ -16,10 +17,11 @@ export function Keys() {
   useEffect(() => void load(), []);
   const create = (event: Event) => {
     event.preventDefault();
-    createKey(name.trim())
-      .then(({ name, key, secret }) => {
-        setMade({ name, secret: key ?? secret ?? "" });
+    createKey(name.trim(), rank)
+      .then(({ name, key }) => {
+        setMade({ name, secret: key });
         setName("");
+        setRank("user");
         setFailure(undefined);
         return load();
       })
@@ -43,8 +45,8 @@ export function Keys() {
           {list?.map((key) => (
             <li>
               <code>{key.name}</code>
-              {key.admin && <span class="tag">admin</span>}
-              {key.createdAt !== undefined && <span class="hint">since {new Date(key.createdAt).toLocaleDateString()}</span>}
+              {key.rank === "admin" && <span class="tag">admin</span>}
+              <span class="hint">since {new Date(key.createdAt).toLocaleDateString()}</span>
               <button type="button" class="quiet" onClick={() => revoke(key.name)} onBlur={() => setSure(undefined)} aria-label={`Revoke ${key.name}`}>
                 {sure === key.name ? "Really revoke?" : "Revoke"}
               </button>
@@ -64,6 +66,10 @@ export function Keys() {
         )}
         <form class="inline" onSubmit={create}>
           <input required aria-label="Name of the new key" placeholder="Name, such as the program's" value={name} onInput={(event) => setName(event.currentTarget.value)} />
+          <select aria-label="What the key may do" value={rank} onChange={(event) => setRank(event.currentTarget.value as Key["rank"])}>
+            <option value="user">Chat</option>
+            <option value="admin">Chat and administer</option>
+          </select>
           <button type="submit">Create key</button>
         </form>
       </div>
