@@ -1,0 +1,119 @@
+//! Everyday use, with the demo agent.
+
+use serde_json::json;
+
+use crate::client::{Client, last_seq, said};
+use crate::gateway::Home;
+
+#[test]
+fn a_conversation_with_the_demo_agent_streams_and_remembers() {
+    let gateway = Home::new().serve();
+    let mut client = Client::connect(&gateway, "/acp");
+    let greeting = client.call("initialize", &json!({ "protocolVersion": 1 })).unwrap();
+    assert_eq!(greeting["_meta"]["gembridge"]["demo"], true);
+    let session = client.new_session();
+    let (messages, end) = client.turn(&session, "hello there");
+    assert!(said(&messages).contains("hello there"));
+    assert_eq!(end.unwrap()["stopReason"], "end_turn");
+    let (messages, _) = client.turn(&session, "count");
+    assert!(said(&messages).contains('2'), "{}", said(&messages));
+}
+
+#[test]
+fn a_permission_of_the_demo_agent_is_answered_from_any_client() {
+    let gateway = Home::new().serve();
+    let mut one = Client::known(&gateway, "/acp");
+    let session = one.new_session();
+    let mut two = Client::known(&gateway, &format!("/acp?session={session}"));
+    two.named("_gembridge/replay_ended");
+    one.prompt(&session, "permission rm -r build");
+    let request = two.named("session/request_permission");
+    let allow = request["params"]["options"].as_array().unwrap().iter().find(|option| option["kind"] == "allow_once");
+    let option = allow.unwrap()["optionId"].clone();
+    let result = json!({ "outcome": { "outcome": "selected", "optionId": option } });
+    two.send(&json!({ "jsonrpc": "2.0", "id": request["id"], "result": result }));
+    assert_eq!(one.named("_gembridge/request_resolved")["params"]["by"], "client");
+    assert_eq!(one.named("_gembridge/turn_ended")["params"]["outcome"], "finished");
+}
+
+#[test]
+fn cancel_ends_a_turn_of_the_demo_agent_and_the_next_one_runs() {
+    let gateway = Home::new().serve();
+    let mut client = Client::known(&gateway, "/acp");
+    let session = client.new_session();
+    let id = client.prompt(&session, "wait");
+    client.named("_gembridge/turn_started");
+    client.notify("session/cancel", &json!({ "sessionId": session }));
+    let answer = client.until(|message| message["id"] == id).pop().unwrap();
+    assert_eq!(answer["result"]["stopReason"], "cancelled");
+    assert_eq!(client.turn(&session, "hello").1.unwrap()["stopReason"], "end_turn");
+}
+
+#[test]
+fn a_session_of_the_openai_face_is_watched_as_it_runs_and_cancelled() {
+    let gateway = Home::new().serve();
+    let mut watcher = Client::known(&gateway, "/acp");
+    watcher.call("_gembridge/watch_sessions", &json!({})).unwrap();
+    let stream = gateway.stream("wait");
+    let shown = watcher.until(|message| {
+        message["method"] == "_gembridge/session_changed" && message["params"]["session"]["state"] == "running"
+    });
+    let session = shown.last().unwrap()["params"]["session"]["sessionId"].as_str().unwrap().to_owned();
+    watcher.call("_gembridge/attach", &json!({ "sessionId": session })).unwrap();
+    watcher.named("_gembridge/replay_ended");
+    watcher.notify("session/cancel", &json!({ "sessionId": session }));
+    assert_eq!(watcher.named("_gembridge/turn_ended")["params"]["outcome"], "cancelled");
+    drop(stream);
+}
+
+#[test]
+fn a_session_outlives_its_socket_and_the_gateway() {
+    let gateway = Home::new().serve();
+    let mut client = Client::known(&gateway, "/acp");
+    let session = client.new_session();
+    let (messages, _) = client.turn(&session, "remember the geese");
+    let last = last_seq(&messages);
+    drop(client);
+    // The same home, after a kill without a goodbye.
+    let mut gateway = gateway;
+    let home = std::mem::replace(&mut gateway.home, Home::new());
+    drop(gateway);
+    let gateway = home.serve();
+    let mut back = Client::known(&gateway, &format!("/acp?session={session}&limit=1"));
+    let shown = back.until(|message| message["method"] == "_gembridge/replay_ended");
+    assert!(said(&shown).contains("remember the geese"));
+    assert_eq!(shown.last().unwrap()["params"]["last"], last);
+    let (messages, end) = back.turn(&session, "and now?");
+    assert_eq!(end.unwrap()["stopReason"], "end_turn");
+    assert!(last_seq(&messages) > last);
+    let listed = back.call("session/list", &json!({})).unwrap();
+    assert_eq!(listed["sessions"][0]["sessionId"], session);
+}
+
+#[test]
+fn a_long_answer_is_read_on_by_one_who_lost_the_connection() {
+    let gateway = Home::new().serve();
+    let mut client = Client::known(&gateway, "/acp");
+    let session = client.new_session();
+    client.prompt(&session, "chunks 5000 size 20");
+    let mut heard = String::new();
+    let mut last = 0;
+    for _ in 0..5 {
+        let mut count = 0;
+        let messages = client.until(|_| {
+            count += 1;
+            count == 300
+        });
+        heard.push_str(&said(&messages));
+        last = last_seq(&messages).max(last);
+        drop(client);
+        client = Client::known(&gateway, &format!("/acp?session={session}&after={last}"));
+    }
+    let messages = client.until(|message| message["method"] == "_gembridge/turn_ended");
+    heard.push_str(&said(&messages));
+    drop(client);
+    let mut whole = Client::known(&gateway, &format!("/acp?session={session}"));
+    let all = whole.until(|message| message["method"] == "_gembridge/replay_ended");
+    assert_eq!(heard, said(&all));
+    assert!(heard.len() >= 5_000 * 20);
+}

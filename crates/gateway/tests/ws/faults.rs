@@ -1,0 +1,81 @@
+//! Agents that fail and gateways that go, as a WebSocket client sees them.
+
+use rustix::process::Signal;
+use serde_json::json;
+
+use crate::client::{Client, said};
+use crate::gateway::Home;
+
+#[test]
+fn r1_an_agent_that_dies_in_a_turn_ends_it_once_and_the_next_turn_runs() {
+    let gateway = Home::new().serve();
+    let mut client = Client::known(&gateway, "/acp");
+    let session = client.new_session();
+    let (messages, end) = client.turn(&session, "crash 3");
+    let error = end.unwrap_err();
+    assert_eq!(error["data"]["code"], "agent_error", "{error}");
+    let ends = messages.iter().filter(|message| message["method"] == "_gembridge/turn_ended");
+    let ends: Vec<_> = ends.map(|message| message["params"]["outcome"].clone()).collect();
+    assert_eq!(ends, [json!("interrupted")]);
+    let (messages, end) = client.turn(&session, "hello");
+    assert!(end.is_ok() && said(&messages).contains("hello"));
+    assert!(messages.iter().any(|message| message["method"] == "_gembridge/agent_replaced"));
+}
+
+#[test]
+fn r13_sigterm_lets_the_running_turn_end_and_closes_sockets_with_1001() {
+    let mut gateway = Home::new().serve();
+    let mut idle = Client::known(&gateway, "/acp");
+    let mut busy = Client::known(&gateway, "/acp");
+    let session = busy.new_session();
+    let id = busy.prompt(&session, "slow 10 50");
+    busy.named("_gembridge/turn_started");
+    gateway.signal(Signal::TERM);
+    assert_eq!(idle.closed(), 1001);
+    let messages = busy.until(|message| message["id"] == id);
+    assert_eq!(messages.last().unwrap()["result"]["stopReason"], "end_turn");
+    assert_eq!(busy.closed(), 1001);
+    assert!(gateway.ended().success());
+}
+
+#[test]
+fn s6_a_key_that_is_revoked_closes_its_socket() {
+    let gateway = Home::new().serve();
+    let key = gateway.home.key("ann");
+    let mut client = Client::connect_to(gateway.address, &key, "/acp").unwrap();
+    client.call("initialize", &json!({})).unwrap();
+    gateway.home.run(&["keys", "revoke", "ann"]);
+    assert_eq!(client.closed(), 1008);
+}
+
+#[test]
+fn questions_of_the_fake_agent_reach_the_client_and_their_answers_the_agent() {
+    let home = Home::new();
+    let workspace = home.path("workspace");
+    std::fs::create_dir(&workspace).unwrap();
+    home.run(&["trust", "add", workspace.to_str().unwrap()]);
+    let program = gembridge_testkit::fake_agent_path();
+    home.configure(&format!(
+        "[agents.fake]\ncommand = {program:?}\nargs = [\"--mode\", \"permission-storm:3\"]\nmode = \"agent\"\nworkspace = {workspace:?}\n",
+    ));
+    let gateway = home.serve_fake();
+    let mut client = Client::known(&gateway, "/acp");
+    let new = client.call("session/new", &json!({ "cwd": workspace, "mcpServers": [] })).unwrap();
+    let session = new["sessionId"].as_str().unwrap().to_owned();
+    let id = client.prompt(&session, "storm");
+    let mut asked = 0;
+    loop {
+        let message = client.next().unwrap();
+        if message["method"] == "session/request_permission" {
+            asked += 1;
+            let option = message["params"]["options"][0]["optionId"].clone();
+            let result = json!({ "outcome": { "outcome": "selected", "optionId": option } });
+            client.send(&json!({ "jsonrpc": "2.0", "id": message["id"], "result": result }));
+        }
+        if message["id"] == id && message.get("method").is_none() {
+            assert_eq!(message["result"]["stopReason"], "end_turn", "{message}");
+            break;
+        }
+    }
+    assert_eq!(asked, 3);
+}

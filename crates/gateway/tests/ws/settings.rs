@@ -1,0 +1,77 @@
+//! What the operator decides about the face.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::client::{Client, said};
+use crate::gateway::{Gateway, Home, read_lines};
+
+/// The address of the second port, as the log tells it.
+fn second_port(gateway: &mut Gateway) -> std::net::SocketAddr {
+    gateway.wait_for("the second port", |gateway| {
+        let log = gateway.stderr();
+        let address = log.lines().find_map(|line| line.split("ws://").nth(1)?.split('/').next().map(str::to_owned))?;
+        address.parse().ok()
+    })
+}
+
+#[test]
+fn on_a_port_of_its_own_a_client_begins_as_it_likes() {
+    let mut gateway = Home::new().serve_with(&["--agent", "demo"], &[("GEMINI_PORT", "0")]);
+    let port = second_port(&mut gateway);
+    assert_eq!(Client::connect_to(port, "", "/").map(|_| ()), Err(401));
+    let mut client = Client::connect_to(port, &gateway.key, "/").unwrap();
+    let session = client.new_session();
+    let (messages, end) = client.turn(&session, "hi");
+    assert!(said(&messages).contains("hi") && end.is_ok());
+    // By its name alone, from another connection.
+    let mut other = Client::connect_to(port, &gateway.key, "/").unwrap();
+    assert!(other.turn(&session, "again").1.is_ok());
+    let mut strict = Client::connect_to(port, &gateway.key, "/acp").unwrap();
+    strict.request("session/list", &json!({}));
+    assert_eq!(strict.closed(), 1002);
+}
+
+#[test]
+fn s13b_an_agent_with_a_workspace_takes_trusted_folders_and_no_others() {
+    let home = Home::new();
+    for folder in ["workspace", "trusted", "other"] {
+        fs::create_dir(home.path(folder)).unwrap();
+    }
+    home.run(&["trust", "add", home.path("trusted").to_str().unwrap()]);
+    home.run(&["trust", "add", home.path("workspace").to_str().unwrap()]);
+    let workspace = home.path("workspace");
+    home.configure(&format!("[agents.demo]\nmode = \"agent\"\nworkspace = {workspace:?}\n"));
+    let gateway = home.serve();
+    let mut client = Client::known(&gateway, "/acp");
+    let mut new = |cwd: &std::path::Path| client.call("session/new", &json!({ "cwd": cwd, "mcpServers": [] }));
+    let refused = new(&gateway.home.path("other")).unwrap_err();
+    assert_eq!(refused["data"]["code"], "untrusted_cwd");
+    let real = gateway.home.path("trusted").canonicalize().unwrap();
+    assert_eq!(new(&gateway.home.path("trusted")).unwrap()["_meta"]["gembridge"]["workspace"], json!(real));
+    assert!(new(&workspace).is_ok());
+    let server = json!({ "type": "http", "name": "weather", "url": "http://127.0.0.1:1/", "headers": [] });
+    let refused = client.call("session/new", &json!({ "cwd": workspace, "mcpServers": [server] })).unwrap_err();
+    assert!(refused["message"].as_str().unwrap().contains("weather"));
+}
+
+#[test]
+fn the_tap_writes_every_message_as_a_line() {
+    let home = Home::new();
+    let file = home.path("tap.jsonl");
+    let gateway = home.serve_with(&["--agent", "demo", "--tap", file.to_str().unwrap()], &[]);
+    let mut client = Client::known(&gateway, "/acp");
+    let session = client.new_session();
+    let (messages, _) = client.turn(&session, "hi");
+    let mut gateway = gateway;
+    let of = |lines: &[Value], kind: &str| lines.iter().filter(|line| line["type"] == kind).count();
+    let expected = messages.len() + 2;
+    let lines = gateway.wait_for("the lines", |_| {
+        let lines = read_lines(&file);
+        (of(&lines, "agent:message") == expected).then_some(lines)
+    });
+    assert_eq!(of(&lines, "client:message"), 3);
+    let prompt = lines.iter().find(|line| line["message"]["method"] == "session/prompt").unwrap();
+    assert_eq!((&prompt["session"], prompt["at"].is_u64(), prompt["client"].is_u64()), (&json!(session), true, true));
+}
