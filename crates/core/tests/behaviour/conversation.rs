@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use gembridge_core::model::{AgentName, Content, Principal, SessionId, TurnId};
 use gembridge_core::session::conversation::{
-    ConversationLimits, Conversations, Held, Mark, Media, MediaKind, Owner, Part, Role, Said, Words, fold, spoken,
+    CallName, ConversationLimits, Conversations, Held, Mark, Media, MediaKind, Owner, Part, Role, Said, Words, fold,
+    named, spoken,
 };
 use proptest::prelude::*;
 
@@ -176,4 +177,70 @@ fn what_is_new_goes_out_as_it_was_said() {
     let image = Content::Image { mime: "image/png".into(), data: "AAAA".into(), uri: None };
     assert_eq!(spoken(&news).content, [Content::text("one"), Content::text("look"), image]);
     assert_eq!(spoken(&news[..1]).content, fold(&news[..1], 0).prompt.content);
+}
+
+fn call<'a>(tool: &'a str, arguments: &'a str, place: Option<usize>) -> Part<'a> {
+    Part::Call { call: CallName { tool, place }, arguments }
+}
+
+fn result<'a>(tool: &'a str, place: Option<usize>, text: &'a str) -> Said<'a> {
+    let parts = vec![Part::ResultOf(CallName { tool, place }), Part::Text(text)];
+    Said { role: Role::Tool, words: Words::Parts(parts) }
+}
+
+fn calling<'a>(parts: Vec<Part<'a>>) -> Said<'a> {
+    Said { role: Role::Assistant, words: Words::Parts(parts) }
+}
+
+#[test]
+fn what_was_called_with_what_and_what_came_of_it_make_a_difference() {
+    let all = conversations(ConversationLimits::default());
+    let histories = [
+        vec![calling(vec![call("f", "{}", None)])],
+        vec![calling(vec![call("g", "{}", None)])],
+        vec![calling(vec![call("f", "{\"a\":1}", None)])],
+        vec![calling(vec![Part::Text("f"), call("f", "{}", None)])],
+        vec![calling(vec![call("f", "{}", Some(1)), call("f", "{}", Some(2))])],
+        vec![calling(vec![call("f", "{}", None)]), result("f", None, "x")],
+        vec![calling(vec![call("f", "{}", None)]), result("f", None, "y")],
+        vec![calling(vec![call("f", "{}", None)]), result("f", Some(1), "x"), result("f", Some(2), "y")],
+        vec![calling(vec![call("f", "{}", None)]), result("f", Some(2), "x"), result("f", Some(1), "y")],
+        said(&[(Role::Assistant, "f{}")]),
+    ];
+    let marks: std::collections::HashSet<Mark> = histories.iter().map(|history| mark(&all, history)).collect();
+    assert_eq!(marks.len(), histories.len());
+    let mut streamed = all.fingerprint().begin(Role::Assistant);
+    streamed.text("f ");
+    streamed.call("f", "{}");
+    assert_eq!(streamed.end().mark(), mark(&all, &histories[3]));
+}
+
+#[test]
+fn calls_and_their_results_are_told_with_their_names() {
+    let history = [
+        Said::text(Role::User, "compare"),
+        calling(vec![Part::Text("well"), call("f", "{\"a\":1}", Some(1)), call("f", "{\"a\":2}", Some(2))]),
+        result("f", Some(2), "two"),
+        result("f", Some(1), "one"),
+    ];
+    let told = "[User]\ncompare\n\n[Assistant]\nwell\ncalled the tool f (call 1) with {\"a\":1}\n\
+                called the tool f (call 2) with {\"a\":2}\n\n\
+                [Tool]\nf (call 2) gave back:\ntwo\n\n[Tool]\nf (call 1) gave back:\none";
+    assert_eq!(fold(&history, 10_000).prompt.plain_text(), told);
+    assert_eq!(named(&[Said::text(Role::User, "stop")]), [Content::text("[User]\nstop")]);
+}
+
+#[test]
+fn the_newest_results_are_told_whole_however_large_they_are() {
+    let large = "x".repeat(10_000);
+    let history = [
+        Said::text(Role::User, "old"),
+        Said::text(Role::Assistant, "older"),
+        Said::text(Role::User, "look it up"),
+        calling(vec![call("f", "{}", None)]),
+        result("f", None, &large),
+    ];
+    let folded = fold(&history, 100);
+    assert_eq!(folded.left_out, 2);
+    assert!(folded.prompt.plain_text().ends_with(&large));
 }

@@ -12,7 +12,8 @@ pub struct Folded {
 }
 
 /// Puts a conversation into one prompt of about `budget` bytes: blocks with the speaker's name, an empty line between
-/// them. What the system says and the last message of the user are always whole; of the rest, the newest that fit.
+/// them. What the system says and the last message of the user are always whole, and so are the newest calls with their
+/// results, since those are what is new; of the rest, the newest that fit.
 /// A conversation that is one message of the user needs no blocks.
 pub fn fold(conversation: &[Said<'_>], budget: usize) -> Folded {
     if let [only] = conversation
@@ -21,7 +22,10 @@ pub fn fold(conversation: &[Said<'_>], budget: usize) -> Folded {
         return Folded { prompt: spoken(conversation), left_out: 0 };
     }
     let last_user = conversation.iter().rposition(|said| said.role == Role::User);
-    let is_kept_always = |at: usize| conversation[at].role == Role::System || Some(at) == last_user;
+    let last_answer = conversation.iter().rposition(|said| said.role == Role::Assistant);
+    let results = last_answer.filter(|answer| conversation[*answer..].iter().any(|said| said.role == Role::Tool));
+    let is_result = |at: usize| results.is_some_and(|first| at >= first);
+    let is_kept_always = |at: usize| conversation[at].role == Role::System || Some(at) == last_user || is_result(at);
     let cost = |at: usize| conversation[at].len() + HEADING;
     let whole: usize = (0..conversation.len()).filter(|at| is_kept_always(*at)).map(cost).sum();
     let mut room = budget.saturating_sub(whole);
