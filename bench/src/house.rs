@@ -11,7 +11,7 @@ use gembridge_core::limit::Limits;
 use gembridge_core::model::{AgentName, Principal};
 use gembridge_core::session::{AgentSetup, NewSession, SessionHandle, Sessions, SessionsConfig};
 use gembridge_core::turn::PermissionPolicy;
-use gembridge_drivers::acp::{AcpDriver, AcpSetup, Home, Spares};
+use gembridge_drivers::acp::{AcpDriver, AcpSetup, Forms, Home, Spares};
 use gembridge_drivers::profile::{ApprovalMode, Environment, Execution, Profile, Sandbox, Trust};
 use gembridge_process::{GuardProgram, RestartPolicy, Spawner};
 use gembridge_store::DiskStore;
@@ -69,6 +69,7 @@ pub fn setup(
         cache: folder.path().join("cache"),
         spawner,
         shim: None,
+        forms: Forms::NotOffered,
         restart: RestartPolicy::default(),
     })
 }

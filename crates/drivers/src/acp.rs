@@ -23,4 +23,4 @@ mod wire;
 mod arrivals;
 
 pub use driver::{AcpDriver, ProcessStatus, Spares};
-pub use launch::{AcpSetup, Home, greet};
+pub use launch::{AcpSetup, Forms, Home, greet};

@@ -52,7 +52,16 @@ pub struct AcpSetup {
     pub spawner: Spawner,
     /// Our own program, which stands in for our tool server before agents that take none over HTTP.
     pub shim: Option<PathBuf>,
+    pub forms: Forms,
     pub restart: RestartPolicy,
+}
+
+/// Whether somebody may be there who fills in what an agent would like to know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Forms {
+    Shown,
+    /// Agents are not told that they could ask.
+    NotOffered,
 }
 
 /// Where an agent that gets a home of its own has it.
@@ -240,11 +249,14 @@ fn command(setup: &AcpSetup, launch: &Launch, private: &Path) -> CommandSpec {
 
 async fn initialize(setup: &AcpSetup, connection: &Connection) -> Result<(AgentFacts, Abilities), Failure> {
     let work = setup.execution == Execution::Agent;
-    let params = json!({
+    let mut params = json!({
         "protocolVersion": PROTOCOL,
         "clientCapabilities": { "fs": { "readTextFile": work, "writeTextFile": work }, "terminal": work },
         "clientInfo": { "name": "gembridge", "title": "gembridge", "version": env!("CARGO_PKG_VERSION") },
     });
+    if setup.forms == Forms::Shown {
+        params["clientCapabilities"]["elicitation"] = json!({ "form": {} });
+    }
     let within = Duration::from_secs(setup.profile.limits.start_seconds);
     let answer = connection.call("initialize", &params, within).await?;
     let agent = &setup.profile.name;

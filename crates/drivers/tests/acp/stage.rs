@@ -14,7 +14,7 @@ use gembridge_core::model::{
 use gembridge_core::session::{AgentSetup, NewSession, SessionHandle, Sessions, SessionsConfig};
 use gembridge_core::store::Store;
 use gembridge_core::turn::{Fold, PermissionPolicy};
-use gembridge_drivers::acp::{AcpDriver, AcpSetup, Home, Spares};
+use gembridge_drivers::acp::{AcpDriver, AcpSetup, Forms, Home, Spares};
 use gembridge_drivers::profile::{AgentConfig, ApprovalMode, Execution, Profile, Quirk, Sandbox, Trust};
 use gembridge_process::{GuardProgram, RestartPolicy, Spawner};
 use gembridge_store::MemoryStore;
@@ -96,6 +96,7 @@ impl Plan {
             cache: folder.path().join("cache"),
             spawner: Spawner::new(GuardProgram::at(env!("CARGO_BIN_EXE_drivers-test-guard"))).unwrap(),
             shim: Some(PathBuf::from("/our/own/program")),
+            forms: Forms::NotOffered,
             restart: RestartPolicy::default(),
         };
         // Nobody has to wait for a default: a test that needs a bound to be reached sets it.

@@ -13,7 +13,7 @@ use gembridge_core::model::{AgentName, Principal, SessionId, ToolKind};
 use gembridge_core::session::{AgentSetup, NewSession, SessionHandle, Sessions, SessionsConfig, Viewer};
 use gembridge_core::store::{SessionRecord, Store, StoreError};
 use gembridge_core::turn::PermissionPolicy;
-use gembridge_drivers::acp::{AcpDriver, AcpSetup, Home, Spares};
+use gembridge_drivers::acp::{AcpDriver, AcpSetup, Forms, Home, Spares};
 use gembridge_drivers::profile::{Execution, Profile, Trust};
 use gembridge_process::{GuardProgram, RestartPolicy, Spawner};
 use gembridge_store::{DiskStore, MemoryStore};
@@ -175,6 +175,7 @@ pub fn acp_setup(
         cache: folders.cache.clone(),
         spawner,
         shim: std::env::current_exe().ok(),
+        forms: Forms::NotOffered,
         restart: RestartPolicy::default(),
         profile: impatient(&agent.profile, context.config.settings.turn.total.0),
         program: agent.program.clone(),

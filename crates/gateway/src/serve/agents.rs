@@ -8,7 +8,7 @@ use gembridge_core::limit::Limits;
 use gembridge_core::model::AgentName;
 use gembridge_core::session::AgentSetup;
 use gembridge_core::turn::PermissionPolicy;
-use gembridge_drivers::acp::{AcpSetup, Home, Spares};
+use gembridge_drivers::acp::{AcpSetup, Forms, Home, Spares};
 use gembridge_drivers::profile::Execution;
 use gembridge_process::Spawner;
 use tokio::sync::Notify;
@@ -79,6 +79,7 @@ impl Agents {
             let policy = policy(&context.config.settings, &agent, workspace.as_deref());
             let setup = AcpSetup {
                 home: Home::OfTheProcess,
+                forms: Forms::Shown,
                 ..bridge::acp_setup(&agent, workspace, None, context, spawner.clone())
             };
             let driver = Arc::new(Doors::new(name.clone(), keys, spares, move || setup.clone()));
