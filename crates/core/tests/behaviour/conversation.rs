@@ -188,7 +188,7 @@ fn result<'a>(tool: &'a str, place: Option<usize>, text: &'a str) -> Said<'a> {
     Said { role: Role::Tool, words: Words::Parts(parts) }
 }
 
-fn calling<'a>(parts: Vec<Part<'a>>) -> Said<'a> {
+fn calling(parts: Vec<Part<'_>>) -> Said<'_> {
     Said { role: Role::Assistant, words: Words::Parts(parts) }
 }
 
