@@ -3,6 +3,7 @@
 mod asks;
 mod calls;
 mod dispatch;
+mod prompting;
 mod showing;
 
 use std::collections::HashMap;
@@ -266,8 +267,13 @@ impl Connection {
     /// Writes what there is, and says what happened first. Nothing more is taken from the sessions while the client
     /// is behind: their logs wait for it as long as they can, and then let it go.
     fn poll_woken(&mut self, cx: &mut Context<'_>) -> Poll<Woken> {
+        let behind = self.socket.behind();
         if let Poll::Ready(Err(_)) = self.socket.poll_write(cx) {
             return Poll::Ready(Woken::Broken);
+        }
+        if self.is_full && self.socket.behind() < behind {
+            // It is slow and takes what it gets: that is a sign of life, and its own are not read meanwhile.
+            self.life = Life { heard: Instant::now(), asked: false };
         }
         if let Poll::Ready(done) = self.calls.poll_done(cx) {
             return Poll::Ready(Woken::Done(done));

@@ -43,9 +43,11 @@ async fn a_question_reaches_every_client_and_the_first_answer_wins() {
     assert_eq!((&resolved["params"]["ask"], &resolved["params"]["by"]), (&json!(1), &json!("client")));
     assert_eq!(resolved["params"]["outcome"], json!({ "outcome": "selected", "optionId": "yes" }));
     assert_eq!(two.named("_gembridge/request_resolved").await["params"]["by"], "you");
-    // Too late: nothing changes.
+    // Too late: nothing changes, and whoever it was is told.
     one.send(&selected(&of_one, "no")).await;
-    one.call("$/ping", json!({})).await.unwrap();
+    let refused = one.named("_gembridge/answer_refused").await;
+    assert_eq!(refused["params"]["ask"], 1);
+    assert!(refused["params"]["reason"].as_str().unwrap().contains("not open any more"));
     troupe.does(0, [text("done"), done()]).await;
     assert_eq!(one.answer(id).await.unwrap()["stopReason"], "end_turn");
     assert_eq!(troupe.answers(0), [(AskId(1), Answer::Option("yes".into()))]);

@@ -1,6 +1,6 @@
 //! Questions that a client was asked, by the ids that it knows them by.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 use gembridge_core::error::Error;
 use gembridge_core::model::{Answer, AskBody, AskId, SessionId};
@@ -13,6 +13,8 @@ use crate::acp::{decode, encode};
 #[derive(Default)]
 pub(super) struct Asks {
     open: HashMap<u64, Asked>,
+    /// Those that were settled last: whoever still answers is told that it is too late.
+    settled: VecDeque<(u64, SessionId, AskId)>,
     last: u64,
 }
 
@@ -24,6 +26,8 @@ pub(super) struct Asked {
 
 /// Questions of one client. A session has far fewer open, and they leave with its turn.
 const MOST: usize = 4_096;
+/// Settled ones that are remembered.
+const SETTLED: usize = 64;
 
 impl Asks {
     /// A number for a question; `None` when it was asked already or there are too many.
@@ -37,13 +41,31 @@ impl Asks {
         Some(self.last)
     }
 
-    fn take(&mut self, id: &RawValue) -> Option<Asked> {
-        self.open.remove(&id.get().parse().ok()?)
+    fn take(&mut self, id: u64) -> Option<Asked> {
+        let asked = self.open.remove(&id)?;
+        self.note_settled(id, asked.session, asked.ask);
+        Some(asked)
+    }
+
+    fn settled(&self, id: u64) -> Option<(SessionId, AskId)> {
+        let found = self.settled.iter().find(|(settled, ..)| *settled == id)?;
+        Some((found.1, found.2))
     }
 
     /// Settled: whoever still answers is too late.
     pub(super) fn settle(&mut self, session: SessionId, ask: AskId) {
-        self.open.retain(|_, asked| asked.session != session || asked.ask != ask);
+        let of_ask = self.open.iter().find(|(_, asked)| asked.session == session && asked.ask == ask);
+        if let Some(id) = of_ask.map(|(id, _)| *id) {
+            self.open.remove(&id);
+            self.note_settled(id, session, ask);
+        }
+    }
+
+    fn note_settled(&mut self, id: u64, session: SessionId, ask: AskId) {
+        if self.settled.len() >= SETTLED {
+            self.settled.pop_front();
+        }
+        self.settled.push_back((id, session, ask));
     }
 
     pub(super) fn leave(&mut self, session: SessionId) {
@@ -54,8 +76,14 @@ impl Asks {
 impl Connection {
     /// A client answers one of our requests. The first answer of all clients wins.
     pub(super) fn on_response(&mut self, id: &RawValue, result: Result<&RawValue, &RawValue>) {
-        // One that was settled, or never asked: the client was told already.
-        let Some(asked) = self.asks.take(id) else { return };
+        let Ok(id) = id.get().parse() else { return };
+        let Some(asked) = self.asks.take(id) else {
+            // What was never asked needs no word.
+            if let Some((session, ask)) = self.asks.settled(id) {
+                self.refuse_answer(session, ask, &Error::NotAsked.to_string());
+            }
+            return;
+        };
         let Some(seat) = self.seats.iter().find(|seat| seat.handle.id() == asked.session) else { return };
         let handle = seat.handle.clone();
         let Asked { session, ask, body } = asked;

@@ -2,18 +2,16 @@
 
 use std::sync::Arc;
 
-use gembridge_core::model::{SessionId, TurnId};
+use gembridge_core::model::SessionId;
 use gembridge_core::session::SessionHandle;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use tokio::sync::oneshot;
-use tokio_util::sync::CancellationToken;
 
-use super::calls::{Done, Started};
+use super::calls::Done;
 use super::{Connection, Ending, Greeting, Watch};
 use crate::acp::error::Refusal;
 use crate::acp::methods::{self, Desk};
-use crate::acp::seat::{OwnPrompt, Taken, When};
+use crate::acp::seat::{Taken, When};
 use crate::acp::{Manner, decode, encode, wire};
 use crate::jsonrpc::{self, Incoming, Malformed, PARSE_ERROR};
 use crate::websocket::CloseCode;
@@ -60,7 +58,7 @@ impl Connection {
         true
     }
 
-    fn desk(&self) -> Desk {
+    pub(super) fn desk(&self) -> Desk {
         Desk {
             app: Arc::clone(&self.app),
             identity: self.guest.identity.clone(),
@@ -87,6 +85,7 @@ impl Connection {
         if self.calls.len() >= self.app.parts.config.calls {
             return Err(Refusal::busy("too many requests of this client are under way; wait for some to end"));
         }
+        self.note(method, params);
         let request = id.to_owned();
         let desk = self.desk();
         match method {
@@ -122,6 +121,20 @@ impl Connection {
             _ => self.simple(id, method, params, desk)?,
         }
         Ok(())
+    }
+
+    /// For the audit: who did what to which session, and never what was said.
+    fn note(&self, method: &str, params: Option<&RawValue>) {
+        if method.starts_with("session/") && method != "session/list" {
+            tracing::info!(
+                target: "gembridge::audit",
+                principal = self.guest.identity.principal.as_str(),
+                connection = self.guest.connection_id,
+                method,
+                session = decode::session(params).ok().map(|session| session.to_string()),
+                "acp"
+            );
+        }
     }
 
     /// Methods whose answer is all that comes of them.
@@ -184,109 +197,12 @@ impl Connection {
         Ok(())
     }
 
-    fn check_seats(&self) -> Result<(), Refusal> {
+    pub(super) fn check_seats(&self) -> Result<(), Refusal> {
         let most = self.app.parts.config.seats;
         if self.seats.len() + self.waiting.len() < most {
             return Ok(());
         }
         Err(Refusal::busy(format!("a client follows at most {most} sessions; detach from one first")))
-    }
-
-    fn prompt(&mut self, id: &RawValue, params: Option<&RawValue>, text: &str) -> Result<(), Refusal> {
-        let session = decode::session(params)?;
-        let Some(at) = self.seats.iter().position(|seat| seat.name.id == session) else {
-            return self.wait_for_seat(session, text);
-        };
-        let prompt = decode::prompt(params)?;
-        if self.seats[at].own(id).is_some() {
-            return Err(Refusal::request("a prompt with this `id` is under way; give each its own"));
-        }
-        let principal = &self.guest.identity.principal;
-        let line = self.app.parts.queues.get(&self.seats[at].agent);
-        let waiter = match line.map(|line| line.enter(principal, 1)) {
-            Some(Ok(waiter)) => Some(waiter),
-            Some(Err(full)) => return Err(Refusal::busy(full.to_string())),
-            None => None,
-        };
-        let (seat, client, request) = (&mut self.seats[at], self.client, id.to_owned());
-        let (taken, next) = oneshot::channel::<()>();
-        let before = seat.order.replace(next);
-        let cancel = CancellationToken::new();
-        seat.prompts.push_back(OwnPrompt {
-            request: request.clone(),
-            turn: None,
-            permit: None,
-            has_started: false,
-            cancel: cancel.clone(),
-        });
-        let handle = seat.handle.clone();
-        self.calls.spawn(id, async move {
-            let place = async {
-                if let Some(before) = before {
-                    // It ends when the prompt before was taken or refused.
-                    drop(before.await);
-                }
-                match waiter {
-                    Some(waiter) => Some(waiter.await),
-                    None => None,
-                }
-            };
-            let permit = tokio::select! {
-                permit = place => permit,
-                () = cancel.cancelled() => {
-                    return Done::Prompted { session, request, accepted: Err(Refusal::cancelled()) };
-                }
-            };
-            let accepted = handle.prompt(prompt, client).await;
-            drop(taken);
-            let accepted = match accepted {
-                // It is in the log and will be answered; what is said of it survives a power cut.
-                Ok(accepted) => match accepted.durable.await {
-                    Ok(()) => Ok(Started { turn: accepted.turn, ahead: accepted.ahead, permit }),
-                    Err(error) => {
-                        tracing::error!(%error, "a prompt could not be made safe");
-                        Ok(Started { turn: accepted.turn, ahead: accepted.ahead, permit })
-                    }
-                },
-                Err(error) => Err(Refusal::from(error)),
-            };
-            Done::Prompted { session, request, accepted }
-        });
-        Ok(())
-    }
-
-    /// A client may name a session that it knows from before: it takes its place there first.
-    fn wait_for_seat(&mut self, session: SessionId, text: &str) -> Result<(), Refusal> {
-        if let Some(waiting) = self.waiting.get_mut(&session) {
-            if waiting.len() >= self.app.parts.config.calls {
-                return Err(Refusal::busy("too many requests wait for this session"));
-            }
-            waiting.push(text.to_owned());
-            return Ok(());
-        }
-        self.check_seats()?;
-        self.waiting.insert(session, vec![text.to_owned()]);
-        let desk = self.desk();
-        self.calls.run(async move {
-            let taken = desk.attach(session, None, When::AtOnce).await;
-            Done::Seated { session, request: None, taken }
-        });
-        Ok(())
-    }
-
-    /// Serves what waited for the place that is taken now.
-    pub(super) fn serve_waiting(&mut self, session: SessionId) {
-        for text in self.waiting.remove(&session).unwrap_or_default() {
-            self.on_message(&text);
-        }
-    }
-
-    fn refuse_waiting(&mut self, session: SessionId, refusal: &Refusal) {
-        for text in self.waiting.remove(&session).unwrap_or_default() {
-            if let Ok(Incoming::Request { id, .. }) = jsonrpc::read(&text) {
-                encode::error(self.socket.out(), id, refusal);
-            }
-        }
     }
 
     fn on_notification(&mut self, method: &str, params: Option<&RawValue>) {
@@ -303,42 +219,6 @@ impl Connection {
             }
             // Nobody waits for an answer to what we do not know.
             _ => {}
-        }
-    }
-
-    /// Ends the turn that runs, and every prompt of this client that waits.
-    fn cancel(&mut self, session: SessionId) {
-        let Some(seat) = self.seats.iter().find(|seat| seat.name.id == session) else {
-            let (desk, viewer) = (self.desk(), self.viewer.clone());
-            self.calls.aside(async move { desk.app.sessions().get(session, &viewer).await?.cancel().await });
-            return;
-        };
-        for own in &seat.prompts {
-            own.cancel.cancel();
-        }
-        let turns: Vec<TurnId> = seat.prompts.iter().filter_map(|own| own.turn).collect();
-        let handle = seat.handle.clone();
-        self.calls.aside(async move {
-            for turn in turns {
-                handle.cancel_turn(turn).await?;
-            }
-            handle.cancel().await
-        });
-    }
-
-    fn cancel_request(&mut self, request: &RawValue) {
-        for seat in &mut self.seats {
-            let handle = seat.handle.clone();
-            if let Some(own) = seat.own(request) {
-                own.cancel.cancel();
-                if let Some(turn) = own.turn {
-                    self.calls.aside(async move { handle.cancel_turn(turn).await });
-                }
-                return;
-            }
-        }
-        if self.calls.abort(request) {
-            encode::error(self.socket.out(), request, &Refusal::cancelled());
         }
     }
 
@@ -413,30 +293,5 @@ impl Connection {
             self.asks.leave(session);
         }
         self.seats.push(seat);
-    }
-
-    fn on_prompted(&mut self, session: SessionId, request: &RawValue, accepted: Result<Started, Refusal>) {
-        let Some(seat) = self.seats.iter_mut().find(|seat| seat.name.id == session) else { return };
-        match accepted {
-            Ok(Started { turn, ahead, permit }) => {
-                // One that is over already needs no place any more.
-                let Some(own) = seat.own(request) else { return };
-                own.permit = permit;
-                if ahead > 0 && !own.has_started {
-                    let params = json!({ "sessionId": session.to_string(), "turn": turn.0, "ahead": ahead });
-                    encode::notification(self.socket.out(), "_gembridge/queued", &params);
-                }
-            }
-            Err(refusal) => {
-                if seat.refuse(request).is_none() {
-                    return;
-                }
-                if refusal.code == crate::acp::error::CANCELLED {
-                    encode::result(self.socket.out(), request, &json!({ "stopReason": "cancelled" }));
-                } else {
-                    encode::error(self.socket.out(), request, &refusal);
-                }
-            }
-        }
     }
 }
