@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { stage } from "./stage.mjs";
+import { until } from "./until.mjs";
 
 const on = stage({ agent: "demo" });
 
@@ -31,10 +32,10 @@ test("an origin that was refused is allowed with one press", async () => {
   const tab = await administer();
   await tab.page.getByRole("button", { name: `Allow ${origin}` }).click();
   await tab.page.getByRole("button", { name: `Remove ${origin}` }).waitFor();
-  assert.equal((await ask()).status, 200);
+  await until("the permission of the origin", async () => (await ask()).status === 200);
   await tab.page.getByRole("button", { name: `Remove ${origin}` }).click();
   await tab.page.getByRole("button", { name: `Remove ${origin}` }).waitFor({ state: "detached" });
-  assert.equal((await ask()).status, 403);
+  await until("the end of the permission", async () => (await ask()).status === 403);
   await tab.close();
 });
 

@@ -75,7 +75,9 @@ export class Tab {
 
   async send(text) {
     await this.prompt.fill(text);
-    await this.prompt.press("Enter");
+    // On a phone, Enter begins a line.
+    if (await this.page.evaluate(() => matchMedia("(pointer: fine)").matches)) await this.prompt.press("Enter");
+    else await this.page.getByRole("button", { name: /^(Send|Queue this prompt)$/ }).click();
   }
 
   /** The last turn is over. */

@@ -18,7 +18,7 @@ export function KeyForm() {
         <img src={mark} alt="" width={44} height={44} />
         <h1>gembridge</h1>
         <p>
-          Enter the gateway's key. <code>gembridge serve</code> prints it when it starts, with an address that brings it along.
+          Enter the gateway's key. <code>gembridge serve</code> prints it when it first starts, and each time says in which file it lies.
         </p>
         {refusal.value !== undefined && (
           <p class="state failed" role="alert">
