@@ -57,7 +57,7 @@ pub fn dispatch(
     }
     let context = Context::load(&args, environment, terminal, umask)?;
     let default = match args.command {
-        Command::Serve(_) => Level::Info,
+        Command::Serve(_) => crate::serve::LOG_LEVEL,
         _ => Level::Warn,
     };
     let verbosity = if args.global.quiet { Verbosity::Quiet } else { Verbosity::Normal { default } };

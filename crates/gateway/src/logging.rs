@@ -11,13 +11,14 @@ mod text;
 mod writer;
 
 use std::path::PathBuf;
+use std::sync::OnceLock;
 
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::config::settings::{Level, LogSettings};
 use crate::terminal::{Stream, write_stderr};
-use collect::Collector;
+use collect::{Collector, Most};
 use file::RotatingFile;
 pub use writer::Log;
 use writer::{Files, Stderr, Writer};
@@ -26,7 +27,7 @@ use writer::{Files, Stderr, Writer};
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub level: Level,
-    /// What standard error gets; never more than `level`.
+    /// What standard error gets of what is said.
     pub stderr_level: Level,
     pub is_coloured: bool,
     pub file: Option<PathBuf>,
@@ -50,8 +51,8 @@ impl Plan {
         let (level, stderr_level) = match verbosity {
             Verbosity::Quiet => (settings.level.unwrap_or(Level::Warn), Level::Error),
             Verbosity::Normal { default } => {
-                let level = settings.level.unwrap_or(default);
-                (level, level)
+                // All that is said, whatever the level becomes.
+                (settings.level.unwrap_or(default), Level::Debug)
             }
         };
         Self {
@@ -63,6 +64,16 @@ impl Plan {
             rotate_at: settings.rotate.0,
             audit: None,
         }
+    }
+}
+
+/// Of the one log that a process has.
+static MOST: OnceLock<Most> = OnceLock::new();
+
+/// Says more or less from now on.
+pub fn set_level(level: Level) {
+    if let Some(most) = MOST.get() {
+        most.set(level);
     }
 }
 
@@ -79,8 +90,9 @@ pub fn start(plan: &Plan) -> Log {
             return Log::none();
         }
     };
-    let subscriber = tracing_subscriber::registry().with(Collector::new(plan.level, sender));
-    if subscriber.try_init().is_err() {
+    let most = Most::new(plan.level);
+    let subscriber = tracing_subscriber::registry().with(Collector::new(most.clone(), sender));
+    if subscriber.try_init().is_err() || MOST.set(most).is_err() {
         write_stderr("gembridge: the log was started twice; the second start is passed over\n");
     }
     log

@@ -47,7 +47,7 @@ use metrics_exporter_prometheus::PrometheusHandle;
 use crate::agents::{Agent, Chosen};
 use crate::command::Context;
 use crate::config::folders::ensure_private;
-use crate::config::settings::{ServerSettings, Settings};
+use crate::config::settings::{Level, ServerSettings, Settings};
 use crate::config::value::HostName;
 use crate::config::{Key, Origin};
 use crate::exit::{CommandError, CommandResult, ExitCode};
@@ -60,6 +60,9 @@ use operator::{Operator, Parts};
 use reach::Reachable;
 use retention::Retiring;
 use running::{Care, Gateway};
+
+/// How much the log of a gateway says where nobody says otherwise.
+pub const LOG_LEVEL: Level = Level::Info;
 
 /// Serves until a signal says otherwise.
 pub fn serve(typed_hosts: &[HostName], tap: Option<&str>, context: &Context) -> CommandResult {

@@ -1,6 +1,8 @@
 //! Turns what the code logs into records: level, message, fields, and the spans around.
 
 use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 
 use jiff::Timestamp;
 use tracing::field::{Field as FieldName, Visit};
@@ -17,13 +19,36 @@ use crate::config::settings::Level;
 const OURS: &str = "gembridge";
 
 pub struct Collector {
-    level: Level,
+    most: Most,
     sender: Sender,
 }
 
 impl Collector {
-    pub fn new(level: Level, sender: Sender) -> Self {
-        Self { level, sender }
+    pub fn new(most: Most, sender: Sender) -> Self {
+        Self { most, sender }
+    }
+}
+
+/// How much is said. Its clones are the same one.
+#[derive(Clone)]
+pub struct Most(Arc<AtomicU8>);
+
+impl Most {
+    const ALL: [Level; 4] = [Level::Error, Level::Warn, Level::Info, Level::Debug];
+
+    pub fn new(level: Level) -> Self {
+        Self(Arc::new(AtomicU8::new(level as u8)))
+    }
+
+    pub fn set(&self, level: Level) {
+        self.0.store(level as u8, Ordering::Relaxed);
+        // Who was told once whether anybody listens has to ask again.
+        tracing::callsite::rebuild_interest_cache();
+    }
+
+    fn get(&self) -> Level {
+        let number = usize::from(self.0.load(Ordering::Relaxed));
+        Self::ALL.get(number).copied().unwrap_or(Level::Debug)
     }
 }
 
@@ -33,13 +58,14 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Collector {
         if metadata.target() == AUDIT {
             return level <= Level::Info;
         }
-        let most = if metadata.target().starts_with(OURS) { self.level } else { self.level.min(Level::Warn) };
+        let most = self.most.get();
+        let most = if metadata.target().starts_with(OURS) { most } else { most.min(Level::Warn) };
         level <= most || (metadata.is_span() && level <= Level::Info)
     }
 
     fn max_level_hint(&self) -> Option<tracing::level_filters::LevelFilter> {
         // Spans of the info level are kept for context whatever the level of the log.
-        Some(match self.level {
+        Some(match self.most.get() {
             Level::Error | Level::Warn | Level::Info => tracing::level_filters::LevelFilter::INFO,
             Level::Debug => tracing::level_filters::LevelFilter::DEBUG,
         })

@@ -30,13 +30,21 @@ use crate::config::settings::LimitSettings;
 use crate::config::{Config, show};
 use crate::exit::{CommandResult, ExitCode};
 use crate::keys::FileKeys;
+use crate::logging;
 
 /// How long clients have to hear that their turn was cut.
 pub const LAST_WORDS: Duration = Duration::from_secs(5);
 
 /// Settings that a hang-up takes over.
-const TAKEN_OVER: [&str; 6] =
-    ["server.hosts", "server.any_extension", "auth.bearer_token", "limits.requests", "limits.window", "limits.refused"];
+const TAKEN_OVER: [&str; 7] = [
+    "server.hosts",
+    "server.any_extension",
+    "auth.bearer_token",
+    "limits.requests",
+    "limits.window",
+    "limits.refused",
+    "log.level",
+];
 
 /// How often files and agents are looked at. A revoked key's streams end within a few of these.
 const LOOK: Duration = Duration::from_secs(1);
@@ -203,7 +211,8 @@ impl Care {
         self.reachable.reload(&config.settings.server, &self.guard);
         let [requests, failures] = rates(&config.settings.limits);
         self.guard.set_rates(requests, failures);
-        tracing::info!("keys, hosts, origins and rate limits were read again");
+        logging::set_level(config.settings.log.level.unwrap_or(super::LOG_LEVEL));
+        tracing::info!("keys, hosts, origins, rate limits and the level of the log were read again");
         let waiting = show::differences(&context.config, &config);
         let waiting: Vec<_> = waiting.into_iter().filter(|key| !TAKEN_OVER.contains(&key.as_str())).collect();
         if !waiting.is_empty() {

@@ -42,8 +42,7 @@ fn r25_a_hang_up_takes_over_rates_and_names_what_waits_for_a_restart() {
     let mut gateway = Home::new().serve();
     let limit = |gateway: &Gateway| gateway.get("/v1/models").header("x-ratelimit-limit").map(str::to_owned);
     assert_ne!(limit(&gateway).as_deref(), Some("4321"));
-    let text =
-        "limits.requests = 4321\nlimits.turns = 3\n[server]\nhosts = ['one.example']\n[agents.mine]\ncommand = 'x'\n";
+    let text = "limits.requests = 4321\nlimits.turns = 3\nlog.level = 'debug'\n[server]\nhosts = ['one.example']\n[agents.mine]\ncommand = 'x'\n";
     fs::write(gateway.home.config("gembridge.toml"), text).unwrap();
     gateway.signal(Signal::HUP);
     gateway.wait_for("the new rate", |gateway| (limit(gateway).as_deref() == Some("4321")).then_some(()));
@@ -53,5 +52,12 @@ fn r25_a_hang_up_takes_over_rates_and_names_what_waits_for_a_restart() {
     });
     let waiting = said.lines().find(|line| line.contains("only after a restart")).unwrap();
     assert!(waiting.contains("`limits.turns`") && waiting.contains("`agents.mine.command`"), "{waiting}");
-    assert!(!waiting.contains("limits.requests") && !waiting.contains("server.hosts"), "{waiting}");
+    for taken_over in ["limits.requests", "server.hosts", "log.level"] {
+        assert!(!waiting.contains(taken_over), "{waiting}");
+    }
+    gateway.wait_for("more words", |gateway| {
+        // Something that is told at that level.
+        drop(gateway.connect().send("non sense", "", &[], None));
+        gateway.stderr().contains(" debug ").then_some(())
+    });
 }
