@@ -1,5 +1,5 @@
 # Four commands. Each does all of its own set-up on a fresh machine.
-.PHONY: run test check bench
+.PHONY: run test soak check bench
 
 TOOLS := .cache/tools
 export PATH := $(CURDIR)/$(TOOLS)/bin:$(PATH)
@@ -16,6 +16,11 @@ test:
 	cargo build --workspace --all-targets
 	cargo test --workspace
 	npm --prefix web test
+
+# Ten minutes of random faults instead of half a minute.
+soak:
+	scripts/setup tests
+	GEMBRIDGE_SOAK=long cargo test --package gembridge --test serve -- --nocapture r23
 
 # Format, lints, dependency policy, the rules of the house.
 check:

@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 use crate::gateway::{Gateway, Home};
 use crate::http::PATIENCE;
 
-const LENGTH: Duration = Duration::from_secs(30);
+/// `GEMBRIDGE_SOAK=long` when it is built: ten minutes.
+const LENGTH: Duration =
+    if option_env!("GEMBRIDGE_SOAK").is_some() { Duration::from_mins(10) } else { Duration::from_secs(30) };
 const CLIENTS: u64 = 4;
 
 /// A xorshift generator: the same faults in the same order for each client, run after run.
