@@ -15,7 +15,7 @@ fn main() -> io::Result<()> {
     let mut list = String::from("&[\n");
     for file in files {
         let name = file.strip_prefix(&dist).map_err(io::Error::other)?.to_string_lossy().replace('\\', "/");
-        let file = file.canonicalize()?;
+        let file = file.canonicalize()?.to_string_lossy().into_owned();
         writeln!(list, "    ({name:?}, include_bytes!({file:?})),").map_err(io::Error::other)?;
     }
     list.push(']');
