@@ -1,4 +1,4 @@
-# Four commands. Each does all of its own set-up on a fresh machine.
+# Four commands, and a longer soak. Each does all of its own set-up on a fresh machine.
 .PHONY: run test soak check bench
 
 TOOLS := .cache/tools
