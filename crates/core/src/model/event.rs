@@ -42,7 +42,8 @@ pub enum Event {
     },
     Mode(Arc<str>),
     Model(Arc<str>),
-    Commands(Vec<Command>),
+    /// Shared: an agent tells each of its sessions the same.
+    Commands(Arc<[Command]>),
     Options(Opaque),
     Title(Arc<str>),
     /// An update of a kind that we do not know; the frame has it whole.

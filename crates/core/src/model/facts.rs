@@ -33,7 +33,7 @@ pub struct SessionFacts {
     pub mode: Option<Arc<str>>,
     pub models: Vec<Model>,
     pub model: Option<Arc<str>>,
-    pub commands: Vec<Command>,
+    pub commands: Arc<[Command]>,
     /// Configuration options in the agent's dialect, where it has them.
     pub options: Option<Opaque>,
     pub title: Option<Arc<str>>,

@@ -176,7 +176,7 @@ impl Actor {
     }
 
     /// Runs until it is closed or nobody holds its address any more.
-    pub(super) async fn run(mut self, mut mailbox: mpsc::Receiver<Command>) {
+    pub(super) async fn run(mut self: Box<Self>, mut mailbox: mpsc::Receiver<Command>) {
         let mut alarm = Alarm::default();
         loop {
             self.show();
@@ -321,7 +321,7 @@ impl Actor {
         }
     }
 
-    async fn shut_down(mut self) {
+    async fn shut_down(mut self: Box<Self>) {
         let failure = Failure::new(FailureKind::ShuttingDown, "the session was closed while the turn ran");
         while let Some(waiting) = self.queue.pop() {
             let ended = self.end_unstarted(waiting.turn, Outcome::Interrupted(failure.clone()));

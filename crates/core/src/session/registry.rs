@@ -276,7 +276,8 @@ impl Sessions {
         let live = Live { handle: handle.clone(), principal: record.principal.clone() };
         lease.send_replace(());
         inner.places.insert(record.id, Place { live: Some(live), tenant: lease.subscribe() });
-        let actor = Actor::new(Parts {
+        // A task that is handed its actor by value keeps room for it twice.
+        let actor = Box::new(Actor::new(Parts {
             record,
             spec,
             journal,
@@ -288,7 +289,7 @@ impl Sessions {
             policy: setup.policy,
             lost: past.lost,
             overview: Arc::clone(&self.overview),
-        });
+        }));
         inner.tasks.spawn(async move {
             actor.run(commands).await;
             drop(lease);

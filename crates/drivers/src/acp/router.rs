@@ -111,8 +111,10 @@ impl Router {
             "session/update" => {
                 let Some(params) = read::<wire::SessionUpdate<'_>>(params) else { return noise(&frame, routed) };
                 let mut event = decode::update(params.update);
-                if let Event::ToolCall(call) = &mut event {
-                    self.name_tool(call);
+                match &mut event {
+                    Event::ToolCall(call) => self.name_tool(call),
+                    Event::Commands(commands) => table.share(commands),
+                    _ => {}
                 }
                 let update = self.quirky_text(event, frame);
                 deliver(table, &params.session_id, update, now, routed);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use gembridge_core::driver::Signal;
-use gembridge_core::model::{AskBody, AskId, Failure};
+use gembridge_core::model::{AskBody, AskId, Command, Failure};
 use serde_json::value::RawValue;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
@@ -32,6 +32,8 @@ pub(super) struct Table {
     early: Vec<(Arc<str>, Signal)>,
     lost: Option<Failure>,
     shapes: Shapes,
+    /// The commands that a session was told last.
+    commands: Arc<[Command]>,
 }
 
 /// A call of ours that waits for the agent.
@@ -121,6 +123,14 @@ impl Table {
     /// What the agent's lines have looked like so far.
     pub(super) fn shapes(&mut self) -> &mut Shapes {
         &mut self.shapes
+    }
+
+    /// Sessions of one agent are told the same commands: they keep them once.
+    pub(super) fn share(&mut self, commands: &mut Arc<[Command]>) {
+        if *commands != self.commands {
+            self.commands = Arc::clone(commands);
+        }
+        *commands = Arc::clone(&self.commands);
     }
 
     pub(super) fn lost(&self) -> Option<&Failure> {

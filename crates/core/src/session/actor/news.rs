@@ -140,7 +140,7 @@ impl Actor {
         match event {
             Event::Mode(mode) => self.facts.mode = Some(Arc::clone(mode)),
             Event::Model(model) => self.facts.model = Some(Arc::clone(model)),
-            Event::Commands(commands) => self.facts.commands.clone_from(commands),
+            Event::Commands(commands) => self.facts.commands = Arc::clone(commands),
             Event::Options(options) => self.facts.options = Some(options.clone()),
             Event::Title(title) => {
                 self.facts.title = Some(Arc::clone(title));
