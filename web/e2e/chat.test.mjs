@@ -52,7 +52,11 @@ test("thoughts are folded away from the answer, plans are a list", async () => {
   assert.equal(await thought.getByText("it over").isVisible(), false);
   await thought.locator("summary").click();
   await thought.getByText("it over").waitFor();
-  assert.deepEqual(await tab.page.getByRole("region", { name: "Plan" }).getByRole("listitem").allInnerTexts().then(tidy), ["Read done", "Change in progress", "Test to do"]);
+  assert.deepEqual(await tab.page.getByRole("region", { name: "Plan" }).getByRole("listitem").allInnerTexts().then(tidy), [
+    "Read done",
+    "Change in progress",
+    "Test to do",
+  ]);
   await tab.close();
 });
 
@@ -60,7 +64,9 @@ const tidy = (texts) => texts.map((text) => text.replace(/\s+/g, " ").trim());
 
 test("a tool call is a line that opens to what went in and came out", async () => {
   const tab = await on.visit();
-  await tab.ask("tool execute cargo test [current working directory /home/me] (Run the tests) => \u001b[32mok\u001b[0m 12 passed ;; tool-fail read Cargo.toml ;; say done");
+  await tab.ask(
+    "tool execute cargo test [current working directory /home/me] (Run the tests) => \u001b[32mok\u001b[0m 12 passed ;; tool-fail read Cargo.toml ;; say done",
+  );
   const [run, read] = await tab.page.locator("details.tool").all();
   const line = tidy([await run.innerText()])[0];
   for (const part of ["cargo test", "Run the tests", "done"]) assert.ok(line.includes(part), line);
@@ -175,7 +181,9 @@ test("a picture is pasted and goes along with the prompt", async () => {
   const tab = await on.visit();
   await tab.prompt.fill("echo");
   await tab.page.evaluate(() => {
-    const png = Uint8Array.from(atob("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="), (char) => char.charCodeAt(0));
+    const png = Uint8Array.from(atob("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="), (char) =>
+      char.charCodeAt(0),
+    );
     const data = new DataTransfer();
     data.items.add(new File([png], "dot.png", { type: "image/png" }));
     document.querySelector("textarea").dispatchEvent(new ClipboardEvent("paste", { clipboardData: data, bubbles: true, cancelable: true }));

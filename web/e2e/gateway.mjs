@@ -71,7 +71,10 @@ export class Gateway {
   async serve() {
     this.#starts += 1;
     const said = join(this.home, `stdout-${this.#starts}`);
-    const child = this.#spawn(["serve", "--port", String(this.#port), "--agent", this.agent], [openSync(said, "w"), openSync(join(this.home, `stderr-${this.#starts}`), "w")]);
+    const child = this.#spawn(
+      ["serve", "--port", String(this.#port), "--agent", this.agent],
+      [openSync(said, "w"), openSync(join(this.home, `stderr-${this.#starts}`), "w")],
+    );
     this.#child = child;
     running.add(child);
     child.once("exit", () => running.delete(child));

@@ -25,8 +25,14 @@ const ACTS = [
 async function assertInert(tab) {
   const found = await tab.page.evaluate(() => ({
     harmed: window.harmed,
-    acting: [...document.querySelectorAll("main script, main style, main iframe, main object, main embed, main link, main base, main meta, main form:not(.composer, .why, .ask)")].map((element) => element.outerHTML),
-    handlers: [...document.querySelectorAll("main *")].flatMap((element) => [...element.attributes].filter(({ name }) => name.startsWith("on")).map(({ name }) => `${element.tagName} ${name}`)),
+    acting: [
+      ...document.querySelectorAll(
+        "main script, main style, main iframe, main object, main embed, main link, main base, main meta, main form:not(.composer, .why, .ask)",
+      ),
+    ].map((element) => element.outerHTML),
+    handlers: [...document.querySelectorAll("main *")].flatMap((element) =>
+      [...element.attributes].filter(({ name }) => name.startsWith("on")).map(({ name }) => `${element.tagName} ${name}`),
+    ),
     links: [...document.querySelectorAll("main a[href]")].map((link) => link.getAttribute("href")).filter((href) => !/^(https?|mailto):|^#prompt$/.test(href)),
     images: [...document.querySelectorAll("main img")].map((image) => image.src).filter((src) => !/^data:image\/(png|jpeg|gif|webp);/.test(src)),
     shown: getComputedStyle(document.body).display,
@@ -52,11 +58,24 @@ test("s27 hostile titles, thoughts, plans, tools, diffs and permissions are text
   const tab = await on.visit();
   for (const act of ACTS) {
     const one = act.replaceAll(" | ", " ").replaceAll(" => ", " ").replaceAll(";;", "");
-    await tab.send([`title ${one}`, `think ${one}`, `plan ${one} | ${one}`, `tool execute ${one} => ${one}`, `diff ${one} ${one} => ${one}`, `permission ${one}`, "say done"].join("\n"));
+    await tab.send(
+      [
+        `title ${one}`,
+        `think ${one}`,
+        `plan ${one} | ${one}`,
+        `tool execute ${one} => ${one}`,
+        `diff ${one} ${one} => ${one}`,
+        `permission ${one}`,
+        "say done",
+      ].join("\n"),
+    );
     await tab.card.waitFor();
     await tab.unfold();
     await assertInert(tab);
-    await tab.card.getByRole("button", { name: /^reject/i }).first().click();
+    await tab.card
+      .getByRole("button", { name: /^reject/i })
+      .first()
+      .click();
     await tab.ended();
   }
   await assertInert(tab);

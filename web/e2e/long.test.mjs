@@ -26,8 +26,13 @@ test("u1 an answer of 10 000 lines stays smooth", async (t) => {
   t.diagnostic(`10 000 lines in ${Math.round(took)} ms: ${tasks.length} long tasks, the longest ${Math.round(longest)} ms, ${Math.round(blocked)} ms in all`);
   assert.ok(longest < LONGEST_MS, `the longest task took ${longest} ms`);
   // The answer is a numbered list, drawn in pieces that go on counting.
-  const numbers = await tab.answer.evaluate((answer) => [...answer.querySelectorAll("ol")].flatMap((list) => [...list.children].map((_, at) => list.start + at)));
-  assert.deepEqual(numbers, Array.from({ length: 10_000 }, (_, at) => at + 1));
+  const numbers = await tab.answer.evaluate((answer) =>
+    [...answer.querySelectorAll("ol")].flatMap((list) => [...list.children].map((_, at) => list.start + at)),
+  );
+  assert.deepEqual(
+    numbers,
+    Array.from({ length: 10_000 }, (_, at) => at + 1),
+  );
   await tab.close();
 });
 

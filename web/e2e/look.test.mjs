@@ -32,7 +32,10 @@ async function tour(tab, look) {
     await drawer.click();
     await look("the drawer");
   }
-  await tab.page.getByRole("button", { name: /^Actions for/ }).first().click();
+  await tab.page
+    .getByRole("button", { name: /^Actions for/ })
+    .first()
+    .click();
   await look("a menu");
   await tab.page.keyboard.press("Escape");
   await tab.page.getByRole("button", { name: "Gateway" }).click();
@@ -59,7 +62,11 @@ test("u11 nothing is wider than a phone of 320 pixels", async () => {
   await tour(tab, async (what) => {
     const wide = await tab.page.evaluate(() => {
       const root = document.documentElement;
-      return root.scrollWidth > root.clientWidth ? [...document.querySelectorAll("body *")].filter((element) => element.getBoundingClientRect().right > root.clientWidth + 1).map((element) => `${element.tagName}.${element.className}`) : [];
+      return root.scrollWidth > root.clientWidth
+        ? [...document.querySelectorAll("body *")]
+            .filter((element) => element.getBoundingClientRect().right > root.clientWidth + 1)
+            .map((element) => `${element.tagName}.${element.className}`)
+        : [];
     });
     assert.deepEqual(wide, [], what);
   });

@@ -59,7 +59,10 @@ test("a prompt that is written while the connection is away is sent when it is b
   await on.gateway.serve();
   await tab.turns.nth(1).locator("footer.ended").waitFor();
   const answers = await tab.page.getByRole("article", { name: "Answer" }).allInnerTexts();
-  assert.deepEqual(answers.map((text) => text.trim()), ["one", "two"]);
+  assert.deepEqual(
+    answers.map((text) => text.trim()),
+    ["one", "two"],
+  );
   await tab.close();
 });
 
@@ -73,17 +76,26 @@ test("a gateway that is killed and comes back in the middle of an answer costs n
   await tab.page.getByRole("status").filter({ hasText: "Reconnecting" }).first().waitFor();
   await on.gateway.serve();
   await tab.connected();
-  await tab.turns.nth(1).getByText(/^Interrupted/).waitFor();
+  await tab.turns
+    .nth(1)
+    .getByText(/^Interrupted/)
+    .waitFor();
   const kept = await read(tab);
   assert.ok(kept.startsWith(seen), "what was shown is still shown");
   assert.ok(said(100_000).startsWith(kept), "without a gap or a double");
   const other = await on.visit({ address: `${on.gateway.url}/#session=${tab.session()}&key=${on.gateway.key}` });
-  await other.turns.nth(1).getByText(/^Interrupted/).waitFor();
+  await other.turns
+    .nth(1)
+    .getByText(/^Interrupted/)
+    .waitFor();
   assert.equal(await read(other), kept, "a new tab reads the same from the log");
   await tab.ask("say after");
   await other.turns.nth(2).locator("footer.ended").waitFor();
   const answers = await other.page.getByRole("article", { name: "Answer" }).allInnerTexts();
-  assert.deepEqual(answers.map((text) => text.trim()), ["before", kept, "after"]);
+  assert.deepEqual(
+    answers.map((text) => text.trim()),
+    ["before", kept, "after"],
+  );
   await other.close();
   await tab.close();
 });
@@ -106,7 +118,10 @@ test("who comes late with limit=1 sees the last turn whole, and the rest when as
   await late.page.getByRole("button", { name: "Show earlier turns" }).click();
   await late.turns.nth(2).locator("footer.ended").waitFor();
   const answers = await late.page.getByRole("article", { name: "Answer" }).allInnerTexts();
-  assert.deepEqual(answers.map((text) => text.trim()), ["first", "second", `${said(50)} !`]);
+  assert.deepEqual(
+    answers.map((text) => text.trim()),
+    ["first", "second", `${said(50)} !`],
+  );
   await late.close();
   await tab.close();
 });

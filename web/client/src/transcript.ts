@@ -58,15 +58,7 @@ export type Item = Message | Thought | ToolItem | PlanItem | Notice;
  * `waiting`: to be sent once the connection is back. `sending`: on its way, not yet acknowledged. `undelivered`: the gateway
  * never had it, so it can be sent again. The rest is the gateway's own word.
  */
-export type TurnStatus =
-  | "waiting"
-  | "sending"
-  | "queued"
-  | "running"
-  | "finished"
-  | "cancelled"
-  | "interrupted"
-  | "undelivered";
+export type TurnStatus = "waiting" | "sending" | "queued" | "running" | "finished" | "cancelled" | "interrupted" | "undelivered";
 
 export interface Turn extends Changing {
   /** The gateway's name for it, once known. */

@@ -9,7 +9,14 @@ test("a prompt streams text, thoughts, tools, a plan and usage, and resolves whe
       turn.thought("let me ");
       turn.thought("see");
       turn.update({ sessionUpdate: "plan", entries: [{ content: "look", priority: "high", status: "completed" }] });
-      turn.update({ sessionUpdate: "tool_call", toolCallId: "c1", title: "ls [current working directory /w] (List files)", kind: "execute", status: "in_progress", rawInput: { command: "ls" } });
+      turn.update({
+        sessionUpdate: "tool_call",
+        toolCallId: "c1",
+        title: "ls [current working directory /w] (List files)",
+        kind: "execute",
+        status: "in_progress",
+        rawInput: { command: "ls" },
+      });
       turn.update({
         sessionUpdate: "tool_call_update",
         toolCallId: "c1",
@@ -41,16 +48,46 @@ test("a prompt streams text, thoughts, tools, a plan and usage, and resolves whe
   assert.deepEqual(result, { turn: 1, outcome: "finished", stopReason: "end_turn", usage: { inputTokens: 10, outputTokens: 20, totalTokens: 30 } });
   assert.equal(text, "All done.");
   assert.deepEqual(names, ["turn_started", "thought_delta", "thought_delta", "plan_update", "tool_update", "tool_update", "usage", "turn_ended"]);
-  assert.deepEqual(session.items.map((item) => item.kind), ["message", "thought", "plan", "tool", "message"]);
-  assert.deepEqual(session.messages.map((message) => [message.role, message.text]), [["user", "hello"], ["agent", "All done."]]);
+  assert.deepEqual(
+    session.items.map((item) => item.kind),
+    ["message", "thought", "plan", "tool", "message"],
+  );
+  assert.deepEqual(
+    session.messages.map((message) => [message.role, message.text]),
+    [
+      ["user", "hello"],
+      ["agent", "All done."],
+    ],
+  );
   const [tool] = session.tools;
   assert.ok(tool);
   assert.deepEqual(
-    { description: tool.description, workingDir: tool.workingDir, kind: tool.kind, status: tool.status, input: tool.input, output: tool.output, diffs: tool.diffs, locations: tool.locations },
-    { description: "List files", workingDir: "/w", kind: "execute", status: "completed", input: { command: "ls" }, output: "a (b)", diffs: [{ path: "a.txt", oldText: "1", newText: "2" }], locations: [{ path: "a.txt", line: 3 }] },
+    {
+      description: tool.description,
+      workingDir: tool.workingDir,
+      kind: tool.kind,
+      status: tool.status,
+      input: tool.input,
+      output: tool.output,
+      diffs: tool.diffs,
+      locations: tool.locations,
+    },
+    {
+      description: "List files",
+      workingDir: "/w",
+      kind: "execute",
+      status: "completed",
+      input: { command: "ls" },
+      output: "a (b)",
+      diffs: [{ path: "a.txt", oldText: "1", newText: "2" }],
+      locations: [{ path: "a.txt", line: 3 }],
+    },
   );
   assert.equal(session.usage.contextUsed, 50);
-  assert.deepEqual(session.plan.map((entry) => entry.content), ["look"]);
+  assert.deepEqual(
+    session.plan.map((entry) => entry.content),
+    ["look"],
+  );
   assert.equal(session.modes.current, "default");
   assert.equal(session.models.available.length, 2);
   assert.equal(session.workspace, "/home/me/project");
@@ -66,10 +103,20 @@ test("a prompt is shown to other clients and not told twice to its sender", asyn
   const session = await sender.newSession();
   const seen = await other.attach(session.id);
   const ended = next(other, "turn_ended");
-  await sender.prompt(session.id, [{ type: "text", text: "look: " }, { type: "image", mimeType: "image/png", data: "AAAA" }, { type: "text", text: "well?" }]);
+  await sender.prompt(session.id, [
+    { type: "text", text: "look: " },
+    { type: "image", mimeType: "image/png", data: "AAAA" },
+    { type: "text", text: "well?" },
+  ]);
   await ended;
   for (const side of [session, seen]) {
-    assert.deepEqual(side.messages.map((message) => [message.role, message.text, message.images.length]), [["user", "look: well?", 1], ["agent", "yes", 0]]);
+    assert.deepEqual(
+      side.messages.map((message) => [message.role, message.text, message.images.length]),
+      [
+        ["user", "look: well?", 1],
+        ["agent", "yes", 0],
+      ],
+    );
     assert.equal(side.turns.length, 1);
   }
 });
@@ -160,7 +207,10 @@ test("a prompt on a busy session waits its turn and its answer does not mix with
   await new Promise<void>((resolve) => client.onChange(() => session.turns[1]?.status === "queued" && resolve()));
   first.open();
   await Promise.all([one, two]);
-  assert.deepEqual(session.messages.map((message) => message.text), ["one", "one: ab", "two", "two: ab"]);
+  assert.deepEqual(
+    session.messages.map((message) => message.text),
+    ["one", "one: ab", "two", "two: ab"],
+  );
 });
 
 test("an agent that fails rejects the prompt and the turn says why", async (t) => {
@@ -238,10 +288,13 @@ test("what belongs to no turn stands beside the turn before it", async (t) => {
   assert.ok(made);
   gateway.append(made, "_gembridge/agent_replaced", { turn: null, reason: "it ended" });
   await client.prompt(session.id, "two");
-  assert.deepEqual(session.turns.map((turn) => [turn.status, turn.items.map((item) => item.kind).join(" ")]), [
-    ["finished", "message message notice"],
-    ["finished", "message message"],
-  ]);
+  assert.deepEqual(
+    session.turns.map((turn) => [turn.status, turn.items.map((item) => item.kind).join(" ")]),
+    [
+      ["finished", "message message notice"],
+      ["finished", "message message"],
+    ],
+  );
 });
 
 test("a turn's tokens are told while it runs, beside how full the context is", async (t) => {
@@ -257,6 +310,9 @@ test("a turn's tokens are told while it runs, beside how full the context is", a
   await client.connect();
   const session = await client.newSession();
   await client.prompt(session.id, "go");
-  assert.deepEqual(told, [{ contextUsed: 5, contextSize: 10 }, { inputTokens: 3, outputTokens: 4, totalTokens: 7 }]);
+  assert.deepEqual(told, [
+    { contextUsed: 5, contextSize: 10 },
+    { inputTokens: 3, outputTokens: 4, totalTokens: 7 },
+  ]);
   assert.equal(session.usage.contextUsed, 5);
 });

@@ -411,6 +411,4 @@ const COMMANDS = [
   { name: "plan", description: "A plan whose entries progress", input: { hint: "what to plan" } },
   { name: "memory", description: "What the agent remembers" },
 ];
-const AGENTS = [
-  { name: "demo", title: "Demo agent", version: "1.0.0", isDefault: true, isDemo: true, mode: "agent", models: MODELS, modes: MODES },
-];
+const AGENTS = [{ name: "demo", title: "Demo agent", version: "1.0.0", isDefault: true, isDemo: true, mode: "agent", models: MODELS, modes: MODES }];

@@ -31,7 +31,10 @@ test("a connection cut at any moment loses no text and doubles none", async (t) 
   const result = await client.prompt(session.id, "tell me");
   assert.equal(result.outcome, "finished");
   assert.equal(heard, words.join(""));
-  assert.deepEqual(session.messages.map((message) => message.text), ["tell me", words.join("")]);
+  assert.deepEqual(
+    session.messages.map((message) => message.text),
+    ["tell me", words.join("")],
+  );
   assert.ok(gateway.connections > 3, `only ${gateway.connections} connections`);
 });
 
@@ -49,7 +52,10 @@ test("a message cut between two of its parts is completed after the reconnect", 
   gateway.append(made, "session/update", chunk("part two"), { turn: 1, by: sender });
   await back;
   assert.equal(made.log.at(-1)?.seq, 1);
-  assert.deepEqual(session.messages.map((message) => message.text), ["part one, part two"]);
+  assert.deepEqual(
+    session.messages.map((message) => message.text),
+    ["part one, part two"],
+  );
 });
 
 test("a prompt that the gateway had before the cut is not shown twice", async (t) => {
@@ -70,7 +76,10 @@ test("a prompt that the gateway had before the cut is not shown twice", async (t
   assert.equal(session.turns[0]?.status, "running");
   held.open();
   assert.equal((await done).outcome, "finished");
-  assert.deepEqual(session.messages.map((message) => message.text), ["question", "answer"]);
+  assert.deepEqual(
+    session.messages.map((message) => message.text),
+    ["question", "answer"],
+  );
   assert.equal(session.turns.length, 1);
 });
 
@@ -87,7 +96,10 @@ test("a prompt that the gateway never had is named as such and can be sent again
   assert.equal(turn?.status, "undelivered");
   delete (gateway as { prompt?: unknown }).prompt;
   assert.equal((await client.retry(session.id, turn)).outcome, "finished");
-  assert.deepEqual(session.messages.map((message) => message.text), ["question", "answer"]);
+  assert.deepEqual(
+    session.messages.map((message) => message.text),
+    ["question", "answer"],
+  );
 });
 
 test("a prompt without a connection waits for the next one", async (t) => {
@@ -104,7 +116,10 @@ test("a prompt without a connection waits for the next one", async (t) => {
   assert.ok(sessions.has(session.id));
   await gateway.listen();
   await done;
-  assert.deepEqual(session.messages.map((message) => message.text), ["hello", "re: hello"]);
+  assert.deepEqual(
+    session.messages.map((message) => message.text),
+    ["hello", "re: hello"],
+  );
 });
 
 test("an open permission survives a reconnect, is announced once, and an answer given meanwhile counts", async (t) => {
@@ -166,7 +181,10 @@ test("a log that begins anew is read anew", async (t) => {
   const told = next(client, "text_delta", ({ text }) => text === "after");
   gateway.cut();
   await told;
-  assert.deepEqual(session.messages.map((message) => message.text), ["after"]);
+  assert.deepEqual(
+    session.messages.map((message) => message.text),
+    ["after"],
+  );
 });
 
 test("a session that is gone after a reconnect is reported", async (t) => {
@@ -193,7 +211,10 @@ test("a late joiner can ask for the last turn alone", async (t) => {
   const events: string[] = [];
   for (const name of ["replay_started", "text_delta", "replay_ended"] as const) late.on(name, () => void events.push(name));
   const session = await late.attach(id, { limit: 1 });
-  assert.deepEqual(session.messages.map((message) => message.text), ["two", "re: two"]);
+  assert.deepEqual(
+    session.messages.map((message) => message.text),
+    ["two", "re: two"],
+  );
   assert.deepEqual(events, ["replay_started", "text_delta", "text_delta", "replay_ended"]);
   assert.equal(session.truncated, true);
   const whole = await client.attach(id);
@@ -234,7 +255,10 @@ test("closing rejects what still waits", async (t) => {
 test("waits grow, stay below their ceiling and respect the gateway's codes", () => {
   const options = { firstMs: 100, maxMs: 1_000, random: () => 0.999 };
   const waits = [1, 2, 3, 4, 5, 50].map((attempt) => delay(attempt, undefined, options));
-  assert.deepEqual(waits, [...waits].sort((a, b) => a - b));
+  assert.deepEqual(
+    waits,
+    [...waits].sort((a, b) => a - b),
+  );
   assert.ok(waits.every((wait) => wait > 0 && wait <= 1_000));
   assert.ok(delay(1, 4009, options) >= 2_000);
   assert.ok(delay(1, 4009, { ...options, random: () => 0 }) >= 2_000);
@@ -254,7 +278,10 @@ test("frames of an attachment that was given up do not disturb the next one", as
   for (const text of ["b", "c", "d"]) gateway.append(made, "session/update", chunk(text));
   await detached;
   const session = await again;
-  assert.deepEqual(session.messages.map((message) => message.text), ["abcd"]);
+  assert.deepEqual(
+    session.messages.map((message) => message.text),
+    ["abcd"],
+  );
 });
 
 test("two who attach to the same session at once both wait for all of it", async (t) => {
@@ -266,7 +293,10 @@ test("two who attach to the same session at once both wait for all of it", async
   const [one, two] = await Promise.all([client.attach(made.id), client.attach(made.id)]);
   assert.equal(one, two);
   assert.equal(one.sync, "live");
-  assert.deepEqual(one.messages.map((message) => message.text), ["x"]);
+  assert.deepEqual(
+    one.messages.map((message) => message.text),
+    ["x"],
+  );
 });
 
 test("an attachment that fails after a reconnect is tried again", async (t) => {

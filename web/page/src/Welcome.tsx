@@ -20,7 +20,8 @@ export function Welcome() {
       {isDemo ? (
         <>
           <p>
-            The built-in demo agent answers here. It has no model behind it: it plays what you name. When a coding agent is installed, the gateway takes that one.
+            The built-in demo agent answers here. It has no model behind it: it plays what you name. When a coding agent is installed, the gateway takes that
+            one.
           </p>
           <ul>
             {DEMO.map(({ say, about }) => (
@@ -35,8 +36,8 @@ export function Welcome() {
         </>
       ) : (
         <p>
-          {agent.value?.title ?? "The agent"} {agent.value?.mode === "agent" ? "works in its workspace and asks before it changes anything." : "answers here."} The session goes on
-          when this page is closed.
+          {agent.value?.title ?? "The agent"} {agent.value?.mode === "agent" ? "works in its workspace and asks before it changes anything." : "answers here."}{" "}
+          The session goes on when this page is closed.
         </p>
       )}
     </div>

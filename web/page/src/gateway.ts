@@ -10,10 +10,7 @@ const LISTED_MS = 100;
 const CLOSED_BY_US = 1000;
 
 export type Opened =
-  | { state: "none" }
-  | { state: "opening"; id: string }
-  | { state: "open"; session: Session }
-  | { state: "failed"; id: string; message: string };
+  { state: "none" } | { state: "opening"; id: string } | { state: "open"; session: Session } | { state: "failed"; id: string; message: string };
 
 export const key = signal<string | undefined>(takeKey());
 export const refusal = signal<string | undefined>(undefined);

@@ -93,16 +93,19 @@ last`;
 
 test("text that comes in pieces gives the blocks of the whole text", () => {
   const whole = blocks([SAMPLE]);
-  assert.deepEqual(whole.filter((block) => block.kind === "code").map((block) => [block.language, block.text]), [
-    ["rust", "fn main() {\n\n}"],
-    ["", "tildes with ``` inside"],
-    ["", "indented code"],
-  ]);
+  assert.deepEqual(
+    whole.filter((block) => block.kind === "code").map((block) => [block.language, block.text]),
+    [
+      ["rust", "fn main() {\n\n}"],
+      ["", "tildes with ``` inside"],
+      ["", "indented code"],
+    ],
+  );
   assert.deepEqual(blocks([...SAMPLE]), whole, "character by character");
   const random = numbers(7);
   for (let round = 0; round < 200; round += 1) {
     const pieces = [];
-    for (let at = 0; at < SAMPLE.length; ) {
+    for (let at = 0; at < SAMPLE.length;) {
       const next = at + 1 + Math.floor(random() * 40);
       pieces.push(SAMPLE.slice(at, next));
       at = next;
@@ -151,8 +154,17 @@ test("a table without end is cut between its rows, each piece with the head", ()
   const whole = blocks([text]);
   const tables = whole.filter((block) => block.raw.startsWith(head));
   assert.ok(tables.length > 5);
-  assert.equal(tables.map((block) => block.raw.slice(head.length)).join("").trim(), rows.join("").trim());
-  assert.deepEqual(tables.map((block) => block.joined), tables.map((_, at) => at > 0));
+  assert.equal(
+    tables
+      .map((block) => block.raw.slice(head.length))
+      .join("")
+      .trim(),
+    rows.join("").trim(),
+  );
+  assert.deepEqual(
+    tables.map((block) => block.joined),
+    tables.map((_, at) => at > 0),
+  );
   assert.deepEqual(whole.at(-1), { kind: "prose", raw: "after\n", joined: false, plain: false });
   const splitter = new BlockSplitter();
   let largest = 0;
@@ -161,27 +173,44 @@ test("a table without end is cut between its rows, each piece with the head", ()
   splitter.update(text);
   splitter.finish();
   const values = (some) => some.flatMap((block) => block.raw.match(/^\| \d+/gm) ?? []).map((row) => Number(row.slice(2)));
-  assert.deepEqual(values(splitter.done), Array.from({ length: 3_000 }, (_, n) => n));
+  assert.deepEqual(
+    values(splitter.done),
+    Array.from({ length: 3_000 }, (_, n) => n),
+  );
 });
 
 test("an endless line is shown as it stands and what surrounds it as ever", () => {
   const endless = "x".repeat(1_000_000);
   const began = performance.now();
   const done = blocks([`before\n\n${endless}\n\n**after**\n\n\`\`\`\n${endless}\n\`\`\`\n`]);
-  assert.deepEqual(done.map((block) => (block.kind === "code" ? "code" : block.plain ? "plain" : "prose")), ["prose", "plain", "prose", "code"]);
+  assert.deepEqual(
+    done.map((block) => (block.kind === "code" ? "code" : block.plain ? "plain" : "prose")),
+    ["prose", "plain", "prose", "code"],
+  );
   assert.ok(performance.now() - began < 5_000);
 });
 
 test("terminal colours become classes and no control sequence survives", () => {
   const spans = ansiSpans("\x1b[1;31mred\x1b[0m plain \x1b[38;5;200mnumbered\x1b[39m\x1b]0;title\x07\x1b[2J\x07end");
-  assert.deepEqual(spans.filter((span) => span.classes).map((span) => [span.text, span.classes]), [["red", "ansi-bold ansi-c1"]]);
+  assert.deepEqual(
+    spans.filter((span) => span.classes).map((span) => [span.text, span.classes]),
+    [["red", "ansi-bold ansi-c1"]],
+  );
   assert.equal(spans.map((span) => span.text).join(""), "red plain numberedend");
 });
 
 test("a diff counts what it shows and puts both sides beside each other", () => {
   const { added, removed, runs } = changes.changesOf({ path: "a", oldText: "1\n2\n3", newText: "1\ntwo\n3\n4" });
   assert.deepEqual([added, removed, runs.length], [2, 1, 1]);
-  assert.deepEqual(changes.sideBySide(runs[0]).map((row) => row.map((line) => line?.text)), [["1", "1"], ["2", "two"], ["3", "3"], [undefined, "4"]]);
+  assert.deepEqual(
+    changes.sideBySide(runs[0]).map((row) => row.map((line) => line?.text)),
+    [
+      ["1", "1"],
+      ["2", "two"],
+      ["3", "3"],
+      [undefined, "4"],
+    ],
+  );
 });
 
 test("files of 5 000 lines that share nothing are still compared in time", () => {

@@ -295,7 +295,10 @@ test("sessions are searched, renamed, exported and deleted by keyboard", async (
   await page.getByLabel("New title").fill("first, renamed");
   await page.keyboard.press("Enter");
   await page.getByRole("link", { name: "first, renamed" }).waitFor();
-  for (const [name, wanted] of [["Export as Markdown", "## Answer\n\nYou said: first talk"], ["Export as JSON", '"text": "You said: first talk"']]) {
+  for (const [name, wanted] of [
+    ["Export as Markdown", "## Answer\n\nYou said: first talk"],
+    ["Export as JSON", '"text": "You said: first talk"'],
+  ]) {
     await page.getByRole("button", { name: "Actions for first, renamed" }).click();
     const [download] = await Promise.all([page.waitForEvent("download"), page.getByRole("menuitem", { name }).click()]);
     assert.ok(readFileSync(await download.path(), "utf8").includes(wanted), name);
@@ -328,7 +331,9 @@ test("a pasted picture goes with the prompt", async (t) => {
   await page.waitForSelector(".connection.open");
   await page.locator(".composer textarea").evaluate((area) => {
     const data = new DataTransfer();
-    const pixel = Uint8Array.from(atob("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="), (c) => c.charCodeAt(0));
+    const pixel = Uint8Array.from(atob("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="), (c) =>
+      c.charCodeAt(0),
+    );
     data.items.add(new File([pixel], "pixel.png", { type: "image/png" }));
     area.dispatchEvent(new ClipboardEvent("paste", { clipboardData: data, bubbles: true, cancelable: true }));
   });
@@ -337,7 +342,10 @@ test("a pasted picture goes with the prompt", async (t) => {
   await ended(page);
   assert.equal(await page.locator(".user img").count(), 1);
   const prompt = stage.received.find(({ method }) => method === "session/prompt").params.prompt;
-  assert.deepEqual(prompt.map(({ type }) => type), ["image", "text"]);
+  assert.deepEqual(
+    prompt.map(({ type }) => type),
+    ["image", "text"],
+  );
 });
 
 test("the gateway's own affairs are shown, an origin allowed, a key made and shown once", async (t) => {
@@ -358,7 +366,10 @@ for (const colorScheme of ["light", "dark"]) {
       if (!(await page.evaluate(() => "axe" in window))) await page.evaluate(AXE);
       const { violations } = await page.evaluate(() => window.axe.run());
       const serious = violations.filter(({ impact }) => impact === "serious" || impact === "critical");
-      assert.deepEqual(serious.map(({ id, nodes }) => `${where}: ${id}: ${nodes.map(({ html }) => html).join(" | ")}`), []);
+      assert.deepEqual(
+        serious.map(({ id, nodes }) => `${where}: ${id}: ${nodes.map(({ html }) => html).join(" | ")}`),
+        [],
+      );
     };
     await page.waitForSelector(".welcome li");
     await check("welcome");

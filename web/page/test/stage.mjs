@@ -104,29 +104,73 @@ const PLAYS = {
   async edit(turn) {
     const oldText = Array.from({ length: 30 }, (_, n) => `line ${n + 1}`).join("\n");
     const newText = oldText.replace("line 7", "line seven").replace("line 20\n", "").concat("\nline 31");
-    turn.update({ sessionUpdate: "tool_call", toolCallId: `e${turn.id}`, title: "Writing to src/parser.rs", kind: "edit", status: "in_progress", locations: [{ path: "/home/me/project/src/parser.rs", line: 7 }] });
+    turn.update({
+      sessionUpdate: "tool_call",
+      toolCallId: `e${turn.id}`,
+      title: "Writing to src/parser.rs",
+      kind: "edit",
+      status: "in_progress",
+      locations: [{ path: "/home/me/project/src/parser.rs", line: 7 }],
+    });
     await turn.pause(80);
-    turn.update({ sessionUpdate: "tool_call_update", toolCallId: `e${turn.id}`, status: "completed", content: [{ type: "diff", path: "src/parser.rs", oldText, newText }] });
+    turn.update({
+      sessionUpdate: "tool_call_update",
+      toolCallId: `e${turn.id}`,
+      status: "completed",
+      content: [{ type: "diff", path: "src/parser.rs", oldText, newText }],
+    });
     await say(turn, "Changed one file.");
   },
   async tool(turn) {
     const id = `x${turn.id}`;
-    turn.update({ sessionUpdate: "tool_call", toolCallId: id, title: "cargo test [current working directory /home/me/project] (Run the tests)", kind: "execute", status: "in_progress", rawInput: { command: "cargo test --workspace" } });
+    turn.update({
+      sessionUpdate: "tool_call",
+      toolCallId: id,
+      title: "cargo test [current working directory /home/me/project] (Run the tests)",
+      kind: "execute",
+      status: "in_progress",
+      rawInput: { command: "cargo test --workspace" },
+    });
     await turn.pause(60);
     const output = `\u001b[32mok\u001b[0m 112 passed\n${"line of output\n".repeat(60)}`;
-    turn.update({ sessionUpdate: "tool_call_update", toolCallId: id, status: "completed", content: [{ type: "content", content: { type: "text", text: output } }] });
-    turn.update({ sessionUpdate: "tool_call", toolCallId: `${id}r`, title: "Cargo.toml", kind: "read", status: "failed", locations: [{ path: "/home/me/project/Cargo.toml", line: 12 }], content: [{ type: "content", content: { type: "text", text: "File not found" } }] });
+    turn.update({
+      sessionUpdate: "tool_call_update",
+      toolCallId: id,
+      status: "completed",
+      content: [{ type: "content", content: { type: "text", text: output } }],
+    });
+    turn.update({
+      sessionUpdate: "tool_call",
+      toolCallId: `${id}r`,
+      title: "Cargo.toml",
+      kind: "read",
+      status: "failed",
+      locations: [{ path: "/home/me/project/Cargo.toml", line: 12 }],
+      content: [{ type: "content", content: { type: "text", text: "File not found" } }],
+    });
     await say(turn, "The tests pass.");
   },
   async permission(turn, text) {
     const command = text.replace(/^\S+\s*/, "") || "rm -rf build";
-    const answer = await turn.ask({ toolCall: { toolCallId: `p${turn.id}`, title: `${command} [current working directory /home/me/project] (Remove what was built)`, kind: "execute", status: "pending", rawInput: { command } }, options: OPTIONS });
+    const answer = await turn.ask({
+      toolCall: {
+        toolCallId: `p${turn.id}`,
+        title: `${command} [current working directory /home/me/project] (Remove what was built)`,
+        kind: "execute",
+        status: "pending",
+        rawInput: { command },
+      },
+      options: OPTIONS,
+    });
     const chosen = answer.outcome?.optionId ?? "nothing";
     turn.update({ sessionUpdate: "tool_call_update", toolCallId: `p${turn.id}`, status: chosen.startsWith("proceed") ? "completed" : "failed" });
     await say(turn, `You chose ${chosen}.`);
   },
   async elicit(turn) {
-    const schema = { properties: { name: { type: "string", title: "Name" }, size: { type: "string", enum: ["small", "large"] }, sure: { type: "boolean", title: "Sure?" } }, required: ["name"] };
+    const schema = {
+      properties: { name: { type: "string", title: "Name" }, size: { type: "string", enum: ["small", "large"] }, sure: { type: "boolean", title: "Sure?" } },
+      required: ["name"],
+    };
     await say(turn, JSON.stringify(await turn.ask({ message: "What shall it be called?", requestedSchema: schema }, "elicitation/create")));
   },
   markdown: (turn, text) => say(turn, text.includes("hostile") ? HOSTILE : MARKDOWN, 4),
@@ -157,7 +201,10 @@ async function play(turn, text) {
 
 const refused = [{ origin: "https://chat.example.com", count: 3, lastAt: Date.now() }];
 const allowed = ["https://notes.example.com"];
-const keys = [{ name: "default", createdAt: "2026-11-01T10:00:00Z", rank: "admin" }, { name: "editor", createdAt: "2026-11-10T10:00:00Z", rank: "user" }];
+const keys = [
+  { name: "default", createdAt: "2026-11-01T10:00:00Z", rank: "admin" },
+  { name: "editor", createdAt: "2026-11-10T10:00:00Z", rank: "user" },
+];
 
 function admin(path, method, body) {
   if (path === "/admin/origins") {
@@ -176,7 +223,20 @@ function admin(path, method, body) {
     return {
       version: "0.1.0",
       uptimeMs: 7_260_000,
-      agents: [{ name: "demo", title: "Demo agent", state: "ready", processes: [{ pid: 4711, uptimeMs: 7_200_000, sessions: 2, rssKb: 9_400 }, { pid: null, uptimeMs: null, sessions: 1, rssKb: null }], spares: 1, restarts: 0, circuit: { open: false, retryAfterMs: null } }],
+      agents: [
+        {
+          name: "demo",
+          title: "Demo agent",
+          state: "ready",
+          processes: [
+            { pid: 4711, uptimeMs: 7_200_000, sessions: 2, rssKb: 9_400 },
+            { pid: null, uptimeMs: null, sessions: 1, rssKb: null },
+          ],
+          spares: 1,
+          restarts: 0,
+          circuit: { open: false, retryAfterMs: null },
+        },
+      ],
       queues: [{ agent: "demo", running: 1, waiting: 2 }],
       sessions: { live: 3, running: 1, waiting: 0 },
       connections: 2,
@@ -200,7 +260,11 @@ function serve(request, response) {
   if (request.method !== "GET") return false;
   const file = path === "/" ? "/index.html" : path;
   const body = FILES.get(file);
-  response.writeHead(body ? 200 : 404, { "content-type": TYPES[extname(file)] ?? "application/octet-stream", "content-security-policy": POLICY, "x-content-type-options": "nosniff" });
+  response.writeHead(body ? 200 : 404, {
+    "content-type": TYPES[extname(file)] ?? "application/octet-stream",
+    "content-security-policy": POLICY,
+    "x-content-type-options": "nosniff",
+  });
   response.end(body);
   return true;
 }

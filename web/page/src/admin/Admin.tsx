@@ -77,12 +77,7 @@ function Agents({ status }: { status: Status }) {
               <h3>{agent.title}</h3>
               <span class={`tag ${agent.circuit.open ? "bad" : ""}`}>{agent.circuit.open ? stoppedFor(agent.circuit.retryAfterMs) : agent.state}</span>
               <span class="hint">
-                {[
-                  plural(agent.spares, "spare"),
-                  plural(agent.restarts, "restart"),
-                  queue && `${queue.running} running`,
-                  queue && `${queue.waiting} waiting`,
-                ]
+                {[plural(agent.spares, "spare"), plural(agent.restarts, "restart"), queue && `${queue.running} running`, queue && `${queue.waiting} waiting`]
                   .filter(Boolean)
                   .join(" · ")}
               </span>

@@ -65,7 +65,13 @@ export function Keys() {
           </p>
         )}
         <form class="inline" onSubmit={create}>
-          <input required aria-label="Name of the new key" placeholder="Name, such as the program's" value={name} onInput={(event) => setName(event.currentTarget.value)} />
+          <input
+            required
+            aria-label="Name of the new key"
+            placeholder="Name, such as the program's"
+            value={name}
+            onInput={(event) => setName(event.currentTarget.value)}
+          />
           <select aria-label="What the key may do" value={rank} onChange={(event) => setRank(event.currentTarget.value as Key["rank"])}>
             <option value="user">Chat</option>
             <option value="admin">Chat and administer</option>

@@ -48,7 +48,13 @@ function Chooser({ label, choices, chosen, choose }: ChooserProps) {
   if (choices.length === 0) return null;
   const known = choices.some(({ id }) => id === chosen);
   return (
-    <select class="chooser" aria-label={label} title={`${label}: ${choices.find(({ id }) => id === chosen)?.description ?? chosen ?? "the agent's default"}`} value={chosen ?? ""} onChange={(event) => choose(event.currentTarget.value)}>
+    <select
+      class="chooser"
+      aria-label={label}
+      title={`${label}: ${choices.find(({ id }) => id === chosen)?.description ?? chosen ?? "the agent's default"}`}
+      value={chosen ?? ""}
+      onChange={(event) => choose(event.currentTarget.value)}
+    >
       {!known && <option value={chosen ?? ""}>{chosen ?? `${label}: default`}</option>}
       {choices.map(({ id, name, description }) => (
         <option value={id} title={description}>

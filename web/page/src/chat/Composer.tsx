@@ -111,7 +111,13 @@ export function Composer() {
           </button>
         )}
         {(!running || text.trim() !== "") && (
-          <button type="submit" class="send" aria-label={running ? "Queue this prompt" : "Send"} title={running ? "Queue" : "Send"} disabled={text.trim() === "" && images.length === 0}>
+          <button
+            type="submit"
+            class="send"
+            aria-label={running ? "Queue this prompt" : "Send"}
+            title={running ? "Queue" : "Send"}
+            disabled={text.trim() === "" && images.length === 0}
+          >
             <Icon name="send" />
           </button>
         )}

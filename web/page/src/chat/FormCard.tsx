@@ -88,7 +88,9 @@ function Input({ name, field, value, required, put }: InputProps) {
   if (field.type === "boolean") return <input type="checkbox" checked={value === true} onChange={(event) => put(name, event.currentTarget.checked)} />;
   if (field.type === "number" || field.type === "integer") {
     const step = field.type === "number" ? "any" : 1;
-    return <input type="number" step={step} required={required} value={String(value ?? "")} onInput={(event) => put(name, event.currentTarget.valueAsNumber)} />;
+    return (
+      <input type="number" step={step} required={required} value={String(value ?? "")} onInput={(event) => put(name, event.currentTarget.valueAsNumber)} />
+    );
   }
   return <input type="text" required={required} value={String(value ?? "")} onInput={(event) => put(name, event.currentTarget.value)} />;
 }

@@ -86,7 +86,13 @@ export function PermissionCard({ ask }: { ask: PermissionAsk }) {
             if (why.trim() !== "") chat().prompt(ask.sessionId, why.trim()).catch(report);
           }}
         >
-          <input ref={focused} aria-label="What to do instead" placeholder="What should it do instead?" value={why} onInput={(event) => setWhy(event.currentTarget.value)} />
+          <input
+            ref={focused}
+            aria-label="What to do instead"
+            placeholder="What should it do instead?"
+            value={why}
+            onInput={(event) => setWhy(event.currentTarget.value)}
+          />
           <button type="submit" class="reject">
             Reject and send
           </button>

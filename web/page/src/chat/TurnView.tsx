@@ -71,7 +71,9 @@ function Ended({ turn }: { turn: Turn }) {
   return (
     <footer class="ended">
       {turn.status === "cancelled" && <span class="tag">Stopped</span>}
-      {turn.status === "interrupted" && <p class="state failed">Interrupted: {unmasked(turn.error?.message ?? "the agent ended in the middle of its answer")}</p>}
+      {turn.status === "interrupted" && (
+        <p class="state failed">Interrupted: {unmasked(turn.error?.message ?? "the agent ended in the middle of its answer")}</p>
+      )}
       {stopped && <p class="state failed">{stopped}</p>}
       <span class="facts">
         {answer !== "" && (

@@ -59,7 +59,7 @@ function replaced(oldText: string, newText: string): Changes {
 /** Removed and added lines beside each other. */
 export function sideBySide(run: Line[]): [Line | undefined, Line | undefined][] {
   const rows: [Line | undefined, Line | undefined][] = [];
-  for (let at = 0; at < run.length; ) {
+  for (let at = 0; at < run.length;) {
     if (run[at]?.kind === "same") {
       rows.push([run[at], run[at]]);
       at += 1;

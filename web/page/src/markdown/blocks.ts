@@ -3,9 +3,7 @@
 import { Lexer, type Token } from "marked";
 
 /** `joined`: goes on with the block before, which was cut for its length alone. `plain`: shown as it stands. */
-export type Block =
-  | { kind: "prose"; raw: string; joined: boolean; plain: boolean }
-  | { kind: "code"; language: string; text: string };
+export type Block = { kind: "prose"; raw: string; joined: boolean; plain: boolean } | { kind: "code"; language: string; text: string };
 
 const FENCE = /^ {0,3}(`{3,}|~{3,})[ \t]*([^\n`]*)\n/;
 /** A paragraph or list that grows beyond this is cut at a line, so that a long answer costs no more than a short one. */
