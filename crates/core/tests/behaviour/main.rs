@@ -15,6 +15,7 @@ mod session_calls;
 mod session_faults;
 mod session_footing;
 mod session_offers;
+mod session_overview;
 mod session_registry;
 mod session_store;
 mod session_turns;
