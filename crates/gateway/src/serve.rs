@@ -119,7 +119,7 @@ fn open(
     let readiness = Readiness::default();
     let tap = tap.map(open_tap).transpose()?;
     let acp = acp::face(&sessions, &served, &openai, context, tap.clone().map(|tap| tap as Arc<dyn acp_face::Tap>));
-    let operator = Operator::new(Parts {
+    let operator = Operator::new(&Parts {
         served: &served,
         folders,
         guard: &guard,

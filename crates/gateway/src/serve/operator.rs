@@ -44,7 +44,7 @@ pub struct Parts<'a> {
 }
 
 impl Operator {
-    pub fn new(parts: Parts<'_>) -> Self {
+    pub fn new(parts: &Parts<'_>) -> Self {
         let agent =
             |served: &Served| (served.name.clone(), served.agent.profile.title.clone(), Arc::clone(&served.driver));
         Self {
@@ -56,27 +56,6 @@ impl Operator {
             openai: Arc::clone(parts.openai),
             acp: Arc::clone(parts.acp),
             sessions: Arc::clone(parts.sessions),
-        }
-    }
-
-    fn agent(&self, (name, title, doors): &(AgentName, String, Arc<Doors>)) -> AgentStatus {
-        let pools: Vec<_> = doors.pools().collect();
-        let retry_after = pools.iter().filter_map(|pool| pool.retry_after).min();
-        let processes: Vec<_> = doors.processes().iter().map(process).collect();
-        let spares = pools.iter().map(|pool| pool.spares).sum();
-        let state = match retry_after {
-            Some(_) => "failing",
-            None if spares == 0 && processes.is_empty() && pools.iter().any(|pool| pool.making > 0) => "starting",
-            None => "ready",
-        };
-        AgentStatus {
-            name: name.as_str().to_owned(),
-            title: title.clone(),
-            state,
-            processes,
-            spares,
-            restarts: pools.iter().map(|pool| pool.failures).sum(),
-            circuit: Circuit { open: retry_after.is_some(), retry_after_ms: retry_after.map(millis) },
         }
     }
 
@@ -103,7 +82,7 @@ impl Operations for Operator {
         Status {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             uptime_ms: millis(self.started.elapsed()),
-            agents: self.agents.iter().map(|agent| self.agent(agent)).collect(),
+            agents: self.agents.iter().map(agent).collect(),
             queues,
             sessions: self.session_counts(),
             connections: self.acp.connections(),
@@ -162,6 +141,27 @@ impl Operations for Operator {
         self.keys.refresh();
         tracing::info!(target: "gembridge::audit", name, "a key was revoked");
         Ok(())
+    }
+}
+
+fn agent((name, title, doors): &(AgentName, String, Arc<Doors>)) -> AgentStatus {
+    let pools: Vec<_> = doors.pools().collect();
+    let retry_after = pools.iter().filter_map(|pool| pool.retry_after).min();
+    let processes: Vec<_> = doors.processes().iter().map(process).collect();
+    let spares = pools.iter().map(|pool| pool.spares).sum();
+    let state = match retry_after {
+        Some(_) => "failing",
+        None if spares == 0 && processes.is_empty() && pools.iter().any(|pool| pool.making > 0) => "starting",
+        None => "ready",
+    };
+    AgentStatus {
+        name: name.as_str().to_owned(),
+        title: title.clone(),
+        state,
+        processes,
+        spares,
+        restarts: pools.iter().map(|pool| pool.failures).sum(),
+        circuit: Circuit { open: retry_after.is_some(), retry_after_ms: retry_after.map(millis) },
     }
 }
 

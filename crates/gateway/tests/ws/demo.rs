@@ -117,3 +117,23 @@ fn a_long_answer_is_read_on_by_one_who_lost_the_connection() {
     assert_eq!(heard, said(&all));
     assert!(heard.len() >= 5_000 * 20);
 }
+
+#[test]
+fn a_form_of_the_agent_goes_to_a_client_that_fills_in_forms() {
+    let gateway = Home::new().serve();
+    let mut blind = Client::known(&gateway, "/acp");
+    let session = blind.new_session();
+    let mut able = Client::connect(&gateway, &format!("/acp?session={session}"));
+    let capabilities = json!({ "protocolVersion": 1, "clientCapabilities": { "elicitation": { "form": {} } } });
+    able.call("initialize", &capabilities).unwrap();
+    able.named("_gembridge/replay_ended");
+    let id = blind.prompt(&session, "elicit");
+    let form = able.named("elicitation/create");
+    assert_eq!(form["params"]["sessionId"], session);
+    let properties = form["params"]["requestedSchema"]["properties"].as_object().unwrap();
+    let content: serde_json::Map<_, _> = properties.keys().map(|name| (name.clone(), json!("blue"))).collect();
+    able.send(&json!({ "jsonrpc": "2.0", "id": form["id"], "result": { "action": "accept", "content": content } }));
+    let messages = blind.until(|message| message["id"] == id);
+    assert!(messages.iter().all(|message| message["method"] != "elicitation/create"), "it could not have answered");
+    assert!(said(&messages).contains("blue"), "{}", said(&messages));
+}
