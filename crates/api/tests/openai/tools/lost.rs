@@ -127,7 +127,7 @@ async fn the_same_results_are_answered_again_from_before_what_is_in_memory() {
     let mut client = Client::new("how is Paris?");
     let (answer, waiting) = called(&stage, &troupe, &tools, &client).await;
     let request = client.keep(&answer).result(&ids(&answer)[0], "sunny").request();
-    let words = (0..100).map(|number: u8| number.to_string()).collect::<Vec<_>>().join(" ");
+    let words = (0..100).map(|number: u8| [number.to_string(), " ".into()].concat()).collect::<String>();
     let (answer, ()) = tokio::join!(stage.ask(&request), async {
         assert_eq!(waiting.text().await, "sunny");
         for number in 0..100 {
