@@ -10,7 +10,7 @@ mod relay;
 pub use address::{Address, Credential};
 
 use anyhow::Context as _;
-use gembridge_process::lines::{DEFAULT_LINE_LIMIT, LineReader};
+use gembridge_process::lines::LineReader;
 
 use crate::exit::CommandResult;
 
@@ -19,7 +19,7 @@ pub fn run(address: Address, credential: Credential) -> CommandResult {
     let built = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let event_loop = built.context("no event loop; check the limit of open files (`ulimit -n`)")?;
     let relayed = event_loop.block_on(async {
-        let lines = LineReader::new(tokio::io::stdin(), DEFAULT_LINE_LIMIT);
+        let lines = LineReader::new(tokio::io::stdin(), relay::LONGEST_MESSAGE);
         relay::run(lines, tokio::io::stdout(), &address, &credential).await
     });
     // A read of standard input cannot be taken back; it ends with the process.

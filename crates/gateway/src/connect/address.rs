@@ -24,6 +24,17 @@ impl Address {
         host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
     }
 
+    /// The same place, for those who know their sessions themselves.
+    pub(super) fn without_session(&self) -> Self {
+        let kept: Vec<_> =
+            self.uri.query().unwrap_or_default().split('&').filter(|pair| !names_session(pair)).collect();
+        let query =
+            if kept.iter().all(|pair| pair.is_empty()) { String::new() } else { format!("?{}", kept.join("&")) };
+        let authority = self.uri.authority().map_or_else(String::new, ToString::to_string);
+        let text = format!("ws://{authority}{}{query}", self.uri.path());
+        text.parse().map_or_else(|_| self.clone(), |uri| Self { uri })
+    }
+
     pub(super) fn request(&self, credential: &Credential) -> Request<()> {
         let authority = self.uri.authority().map_or_else(String::new, ToString::to_string);
         let key = tokio_tungstenite::tungstenite::handshake::client::generate_key();
@@ -45,6 +56,10 @@ impl Address {
         headers.insert(header::AUTHORIZATION, bearer);
         request
     }
+}
+
+fn names_session(pair: &str) -> bool {
+    pair.split('=').next() == Some("session")
 }
 
 impl fmt::Display for Address {
@@ -107,6 +122,18 @@ mod tests {
             assert!(address.is_of_this_machine());
         }
         assert!(!"ws://bridge.example.org".parse::<Address>().unwrap().is_of_this_machine());
+    }
+
+    #[test]
+    fn an_address_can_do_without_its_session() {
+        for (named, nameless) in [
+            ("ws://[::1]:9/acp?session=x&limit=1", "ws://[::1]:9/acp?limit=1"),
+            ("ws://127.0.0.1:9/acp?session=x", "ws://127.0.0.1:9/acp"),
+            ("ws://127.0.0.1:9/", "ws://127.0.0.1:9/"),
+        ] {
+            let address: Address = named.parse().unwrap();
+            assert_eq!(address.without_session().to_string(), nameless);
+        }
     }
 
     #[test]

@@ -1,8 +1,11 @@
 //! The loop between the client's lines and the gateway's frames.
 
+use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt as _, StreamExt as _};
 use gembridge_process::lines::LineReader;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
@@ -18,22 +21,45 @@ use crate::exit::{CommandError, CommandResult, ExitCode};
 
 type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
-/// How a connection came to its end.
-enum End {
-    /// The client has nothing more to say.
-    ClientLeft,
-    GatewayGone,
-}
-
+/// The longest message either way. What the gateway does not take it refuses itself.
+pub(super) const LONGEST_MESSAGE: usize = 64 << 20;
 /// A gateway that restarts is waited for: about half a minute in all.
 const ATTEMPTS: u32 = 12;
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 const LONGEST_HANDSHAKE: Duration = Duration::from_secs(10);
-const LARGEST_FRAME: usize = 64 << 20;
+const LONGEST_GOODBYE: Duration = Duration::from_secs(1);
+
+/// How a connection came to its end.
+enum End {
+    /// The client has nothing more to say.
+    ClientLeft,
+    GatewayGone(String),
+}
+
+/// What the client says, line by line.
+struct Client<R> {
+    reader: LineReader<R>,
+    /// Read, and not sent yet.
+    held: VecDeque<String>,
+}
+
+impl<R: AsyncRead + Unpin> Client<R> {
+    /// Reads on, unless something is held. Whether there is anything to send.
+    async fn speaks(&mut self) -> Result<bool, CommandError> {
+        while self.held.is_empty() {
+            let Some(batch) = self.reader.next_batch().await.context("the client cannot be understood")? else {
+                return Ok(false);
+            };
+            let lines = batch.iter().map(String::from_utf8_lossy).filter(|line| !line.trim().is_empty());
+            self.held.extend(lines.map(std::borrow::Cow::into_owned));
+        }
+        Ok(true)
+    }
+}
 
 pub(super) async fn run<R, W>(
-    mut lines: LineReader<R>,
+    reader: LineReader<R>,
     mut out: W,
     address: &Address,
     credential: &Credential,
@@ -42,65 +68,88 @@ where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
-    let mut place = Place::default();
+    let mut client = Client { reader, held: VecDeque::new() };
+    let place = RefCell::new(Place::default());
     let mut socket = dial(address, credential).await.map_err(|error| unreachable(address, &error))?;
     loop {
-        match relay(&mut lines, &mut out, &mut socket, &mut place).await? {
+        let (mut sink, mut stream) = socket.split();
+        // Each way goes on while the other waits, and what is being written is written to its end.
+        let end = tokio::select! {
+            end = upward(&mut client, &mut sink, &place) => end?,
+            end = downward(&mut stream, &mut out, &place) => end?,
+        };
+        let why = match end {
             End::ClientLeft => {
                 // The gateway may be gone as well; either way there is nobody left to tell.
-                socket.close(None).await.ok();
+                tokio::time::timeout(LONGEST_GOODBYE, sink.close()).await.ok();
                 return Ok(ExitCode::Success);
             }
-            End::GatewayGone => {
-                for line in place.fail_waiting() {
-                    write(&mut out, &line).await?;
-                }
-                socket = come_back(address, credential, &place).await?;
-            }
+            End::GatewayGone(why) => why,
+        };
+        let told = place.borrow_mut().lost(&why);
+        for line in told {
+            write(&mut out, &line).await?;
         }
+        let coming = come_back(address, credential, &place);
+        tokio::pin!(coming);
+        socket = loop {
+            tokio::select! {
+                back = &mut coming => break back?,
+                speaks = client.speaks(), if client.held.is_empty() => {
+                    if !speaks? {
+                        return Ok(ExitCode::Success);
+                    }
+                }
+            }
+        };
     }
 }
 
-async fn relay<R, W>(
-    lines: &mut LineReader<R>,
-    out: &mut W,
-    socket: &mut Socket,
-    place: &mut Place,
-) -> Result<End, CommandError>
-where
-    R: AsyncRead + Unpin,
-    W: AsyncWrite + Unpin,
-{
+async fn upward<R: AsyncRead + Unpin>(
+    client: &mut Client<R>,
+    sink: &mut SplitSink<Socket, Message>,
+    place: &RefCell<Place>,
+) -> Result<End, CommandError> {
+    while client.speaks().await? {
+        while let Some(line) = client.held.pop_front() {
+            let line = place.borrow_mut().said(&line).map(std::borrow::Cow::into_owned);
+            let Some(line) = line else { continue };
+            if sink.feed(Message::text(line)).await.is_err() {
+                return gone_either_way().await;
+            }
+        }
+        if sink.flush().await.is_err() {
+            return gone_either_way().await;
+        }
+    }
+    Ok(End::ClientLeft)
+}
+
+/// Whoever reads from a gateway that cannot be written to finds out as well, and is the one who ends between two lines.
+async fn gone_either_way<T>() -> T {
+    std::future::pending().await
+}
+
+async fn downward(
+    stream: &mut SplitStream<Socket>,
+    out: &mut (impl AsyncWrite + Unpin),
+    place: &RefCell<Place>,
+) -> Result<End, CommandError> {
     loop {
-        tokio::select! {
-            batch = lines.next_batch() => {
-                let Some(batch) = batch.context("the client's line cannot be read")? else { return Ok(End::ClientLeft) };
-                for line in &batch {
-                    let line = String::from_utf8_lossy(line);
-                    if line.trim().is_empty() {
-                        continue;
-                    }
-                    place.said(&line);
-                    if socket.feed(Message::text(line.into_owned())).await.is_err() {
-                        return Ok(End::GatewayGone);
-                    }
-                }
-                if socket.flush().await.is_err() {
-                    return Ok(End::GatewayGone);
+        match stream.next().await {
+            Some(Ok(Message::Text(text))) => {
+                let heard = place.borrow_mut().heard(&text).map(std::borrow::Cow::into_owned);
+                if let Some(line) = heard {
+                    write(out, &line).await?;
                 }
             }
-            frame = socket.next() => match frame {
-                Some(Ok(Message::Text(text))) => {
-                    if Place::is_ours(&text) {
-                        continue;
-                    }
-                    place.heard(&text);
-                    write(out, &text).await?;
-                }
-                Some(Ok(Message::Close(_)) | Err(_)) | None => return Ok(End::GatewayGone),
-                // Pings are answered below us; the protocol has no binary messages.
-                Some(Ok(_)) => {}
-            },
+            Some(Ok(Message::Close(Some(frame)))) if !frame.reason.is_empty() => {
+                return Ok(End::GatewayGone(frame.reason.to_string()));
+            }
+            Some(Ok(Message::Close(_))) | None => return Ok(End::GatewayGone("it was closed".to_owned())),
+            Some(Err(error)) => return Ok(End::GatewayGone(error.to_string())),
+            // Pings are answered below us; the protocol has no binary messages.
+            Some(Ok(_)) => {}
         }
     }
 }
@@ -114,33 +163,40 @@ async fn write(out: &mut (impl AsyncWrite + Unpin), text: &str) -> Result<(), Co
     Ok(())
 }
 
-async fn come_back(address: &Address, credential: &Credential, place: &Place) -> Result<Socket, CommandError> {
+async fn come_back(address: &Address, credential: &Credential, place: &RefCell<Place>) -> Result<Socket, CommandError> {
+    let nameless = place.borrow().has_entered_named().then(|| address.without_session());
+    let address = nameless.as_ref().unwrap_or(address);
+    let messages = place.borrow().take_up();
     let mut pause = FIRST_PAUSE;
-    let mut last = None;
+    let mut last = Error::ConnectionClosed;
     for _ in 0..ATTEMPTS {
         sleep(pause).await;
         pause = (pause * 2).min(LONGEST_PAUSE);
-        match take_up(address, credential, place).await {
+        match take_up(address, credential, &messages).await {
             Ok(socket) => return Ok(socket),
             // The key was revoked, or the address is another's now: asking again changes nothing.
-            Err(error @ Error::Http(_)) => return Err(unreachable(address, &error)),
-            Err(error) => last = Some(error),
+            Err(error) if is_final(&error) => return Err(unreachable(address, &error)),
+            Err(error) => last = error,
         }
     }
-    let error = last.unwrap_or(Error::ConnectionClosed);
-    Err(unreachable(address, &error))
+    Err(unreachable(address, &last))
 }
 
-async fn take_up(address: &Address, credential: &Credential, place: &Place) -> Result<Socket, Error> {
+fn is_final(error: &Error) -> bool {
+    matches!(error, Error::Http(response) if response.status().is_client_error() && response.status() != 429)
+}
+
+async fn take_up(address: &Address, credential: &Credential, messages: &[String]) -> Result<Socket, Error> {
     let mut socket = dial(address, credential).await?;
-    for message in place.take_up() {
+    for message in messages {
         socket.send(Message::text(message)).await?;
     }
     Ok(socket)
 }
 
 async fn dial(address: &Address, credential: &Credential) -> Result<Socket, Error> {
-    let config = WebSocketConfig::default().max_message_size(Some(LARGEST_FRAME)).max_frame_size(Some(LARGEST_FRAME));
+    let config =
+        WebSocketConfig::default().max_message_size(Some(LONGEST_MESSAGE)).max_frame_size(Some(LONGEST_MESSAGE));
     let dialling = tokio_tungstenite::connect_async_with_config(address.request(credential), Some(config), true);
     match tokio::time::timeout(LONGEST_HANDSHAKE, dialling).await {
         Ok(dialled) => dialled.map(|(socket, _)| socket),

@@ -81,8 +81,7 @@ impl Home {
 
     /// A gateway that does not come up: its exit code and what it says.
     pub fn refused(&self, args: &[&str]) -> (i32, String) {
-        let port: &[&str] = if args.contains(&"--port") { &[] } else { &["--port", "0"] };
-        let output = self.command(&[&["serve"], port, args].concat()).output().unwrap();
+        let output = self.command(&[&["serve"], any_port_unless_named(args), args].concat()).output().unwrap();
         assert_eq!(String::from_utf8_lossy(&output.stdout), "", "nothing is announced");
         (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
     }
@@ -96,7 +95,7 @@ impl Home {
     }
 
     pub fn serve_with(self, args: &[&str], variables: &[(&str, &str)]) -> Gateway {
-        let mut command = self.command(&[&["serve", "--port", "0"], args].concat());
+        let mut command = self.command(&[&["serve"], any_port_unless_named(args), args].concat());
         command.envs(variables.iter().copied());
         self.started_by(&mut command)
     }
@@ -131,6 +130,10 @@ impl Home {
         key.trim().clone_into(&mut gateway.key);
         gateway
     }
+}
+
+fn any_port_unless_named(args: &[&str]) -> &'static [&'static str] {
+    if args.contains(&"--port") { &[] } else { &["--port", "0"] }
 }
 
 pub struct Gateway {
