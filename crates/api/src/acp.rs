@@ -117,6 +117,8 @@ pub struct Acp {
     /// The connections, and what is left to do for those that are gone.
     tasks: TaskTracker,
     draining: CancellationToken,
+    /// No session is left, so that there is nothing more to wait for.
+    over: CancellationToken,
     connections: AtomicUsize,
 }
 
@@ -126,6 +128,7 @@ impl Acp {
             parts,
             tasks: TaskTracker::new(),
             draining: CancellationToken::new(),
+            over: CancellationToken::new(),
             connections: AtomicUsize::new(0),
         })
     }
@@ -133,6 +136,11 @@ impl Acp {
     /// Every client is told to go once its turns have ended, the idle ones at once.
     pub fn drain(&self) {
         self.draining.cancel();
+    }
+
+    /// Every client is told to go, with what it has got. Called when the sessions have ended.
+    pub fn end(&self) {
+        self.over.cancel();
     }
 
     /// Resolves when no client is left. Called after [`Acp::drain`].

@@ -34,6 +34,7 @@ use crate::websocket::{Arrived, CloseCode, Received, WebSocket};
 
 /// How long a client has to say goodbye.
 const GOODBYE: Duration = Duration::from_secs(2);
+const GOING: &str = "the gateway is shutting down";
 const TOO_SLOW: CloseCode = CloseCode(4008);
 const TOO_FAST: CloseCode = CloseCode(4009);
 const NO_SIGN: CloseCode = CloseCode(4010);
@@ -70,6 +71,8 @@ pub(super) struct Connection {
     watch: Watch,
     /// The client was too far behind when the loop last looked.
     is_full: bool,
+    /// Every session has ended: the client goes when it has got what there is.
+    is_over: bool,
     pace: Pace,
     life: Life,
     ending: Option<Ending>,
@@ -142,6 +145,7 @@ impl Connection {
             calls: Calls::default(),
             watch: Watch::No,
             is_full: false,
+            is_over: false,
             life: Life { heard: Instant::now(), asked: false },
             pace: Pace { since: Instant::now(), messages: 0 },
             ending: None,
@@ -158,11 +162,13 @@ impl Connection {
         };
         let draining = self.app.draining.clone();
         let mut drained = std::pin::pin!(draining.cancelled());
+        let over = self.app.over.clone();
+        let mut ended = std::pin::pin!(over.cancelled());
         let mut alarm: Pin<Box<Sleep>> = Box::pin(sleep_until(self.life.heard + self.app.parts.config.silence));
         let mut changes = None;
         while self.ending.is_none() {
             if draining.is_cancelled() && !self.has_turns() {
-                self.ending = Some(Ending::Told(CloseCode::GOING_AWAY, "the gateway is shutting down"));
+                self.ending = Some(Ending::Told(CloseCode::GOING_AWAY, GOING));
                 break;
             }
             if let Watch::Begins(receiver) = std::mem::replace(&mut self.watch, Watch::Yes) {
@@ -177,6 +183,7 @@ impl Connection {
                 () = poll_fn(|cx| self.poll_work(cx)) => {}
                 () = &mut revoked => self.ending = Some(Ending::Told(CloseCode::POLICY, "the key was revoked")),
                 () = &mut drained, if !draining.is_cancelled() => {}
+                () = &mut ended, if !self.is_over => self.is_over = true,
                 news = next_change(&mut changes), if has_room => {
                     let start = self.socket.behind();
                     self.on_changed(news);
@@ -210,6 +217,10 @@ impl Connection {
     fn poll_work(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         for _ in 0..SHARE {
             let Poll::Ready(woken) = self.poll_woken(cx) else {
+                if self.is_over {
+                    self.ending = Some(Ending::Told(CloseCode::GOING_AWAY, GOING));
+                    return Poll::Ready(());
+                }
                 // With room again, there may be more to take in than this.
                 return if self.is_full && self.has_room() { Poll::Ready(()) } else { Poll::Pending };
             };

@@ -184,3 +184,23 @@ async fn r13_a_draining_gateway_sends_idle_clients_away_and_waits_for_turns() {
     stage.ended().await;
     assert_eq!(stage.face.connections(), 0);
 }
+
+#[tokio::test]
+async fn a_client_that_reads_nothing_does_not_hold_up_the_end() {
+    let troupe = Troupe::silent();
+    let mut stage = Stage::new(&troupe);
+    let mut client = stage.client().await;
+    let session = client.new_session().await;
+    client.prompt(&session, "work").await;
+    client.named("_gembridge/turn_started").await;
+    let piece = "x".repeat(1 << 20);
+    for _ in 0..40 {
+        troupe.does(0, [crate::support::text(&piece)]).await;
+    }
+    stage.stop.drain.cancel();
+    stage.face.drain();
+    stage.sessions.shutdown().await;
+    stage.face.end();
+    crate::support::client::soon(stage.face.settle()).await;
+    stage.ended().await;
+}

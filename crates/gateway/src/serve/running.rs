@@ -125,6 +125,7 @@ impl Gateway {
         let orderly = async {
             // Turns that are left end here, and their clients are told so.
             sessions.shutdown().await;
+            acp.end();
             tools.shutdown().await;
             let drained = match ended {
                 Some(drained) => drained,
