@@ -11,6 +11,7 @@ mod flags;
 mod mcp;
 mod methods;
 mod outbox;
+mod sample;
 mod script;
 mod session;
 mod stdio;

@@ -41,6 +41,8 @@ pub(crate) struct Tool {
     pub name: String,
     #[serde(default)]
     pub description: String,
+    #[serde(default, rename = "inputSchema")]
+    pub input_schema: Value,
 }
 
 impl Server {

@@ -2,6 +2,7 @@
 
 mod calls;
 mod client;
+mod offered;
 mod samples;
 mod speech;
 mod tools;
@@ -88,7 +89,7 @@ impl Turn {
             Some(planned) => script::read(&planned),
             None => script::read(&self.prompt.text),
         };
-        if steps.is_empty() {
+        if steps.is_empty() && !self.use_what_is_offered().await {
             self.plain().await;
         }
         for step in steps {

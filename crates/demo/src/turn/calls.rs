@@ -78,7 +78,7 @@ impl Turn {
     }
 
     /// Makes one call and returns the text to tell.
-    async fn call(&self, call: &Call) -> String {
+    pub(super) async fn call(&self, call: &Call) -> String {
         let arguments = match &call.arguments {
             Ok(arguments) => arguments.clone(),
             Err(why) => return format!("The arguments of `{}` are not JSON: {why}", call.tool),
