@@ -79,3 +79,27 @@ fn questions_of_the_fake_agent_reach_the_client_and_their_answers_the_agent() {
     }
     assert_eq!(asked, 3);
 }
+
+#[test]
+fn s16_neither_keys_nor_tickets_nor_words_stand_in_the_log() {
+    let gateway = Home::new().serve_with(&["--agent", "demo", "--log-level", "debug"], &[]);
+    let bearer = format!("Bearer {}", gateway.key);
+    let headers = [("authorization", bearer.as_str()), ("content-type", "application/json")];
+    let ticket = gateway.ask("POST", "/acp/ticket", &headers, Some("{}")).json()["ticket"].as_str().unwrap().to_owned();
+    let mut client = Client::connect_to(gateway.address, "", &format!("/acp?ticket={ticket}")).unwrap();
+    client.call("initialize", &json!({})).unwrap();
+    let session = client.new_session();
+    client.turn(&session, "canary-words").1.unwrap();
+    client.call("_gembridge/rename", &json!({ "sessionId": session, "title": "canary-title" })).unwrap();
+    assert_eq!(Client::connect_to(gateway.address, &gateway.key, "/acp?key=canary-key").map(|_| ()), Err(400));
+    drop(client);
+    let mut gateway = gateway;
+    gateway.signal(Signal::TERM);
+    gateway.ended();
+    let audit = std::fs::read_to_string(gateway.home.state("audit.jsonl")).unwrap();
+    assert!(audit.contains("session/prompt") && audit.contains(&session), "s33: it says who did what");
+    let log = gateway.stderr() + &audit;
+    for secret in [gateway.key.as_str(), &ticket, "canary-words", "canary-title", "canary-key"] {
+        assert!(!log.contains(secret), "`{secret}` is in the log");
+    }
+}
