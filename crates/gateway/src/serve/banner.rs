@@ -51,9 +51,20 @@ impl Banner<'_> {
             Shown::Token { variable, origin } => line("key", &format!("`${variable}`, from {origin}")),
             Shown::Elsewhere => line("key", "one of `gembridge keys list`; `gembridge keys create NAME` makes another"),
         }
+        line("chat", &self.page(&url));
         line("try", &self.curl(&url));
         line("docs", &format!("{url}/docs"));
         escape::text(&out).into_owned()
+    }
+
+    /// The page takes the key from behind the `#`, which a browser keeps to itself, and then hides it.
+    fn page(&self, url: &str) -> String {
+        match &self.key {
+            Shown::New { key, .. } => format!("{url}/#key={}", key.expose()),
+            Shown::InFile(_) | Shown::Token { .. } | Shown::Elsewhere => {
+                format!("{url}/ in a browser; it asks for the key")
+            }
+        }
     }
 
     fn curl(&self, url: &str) -> String {

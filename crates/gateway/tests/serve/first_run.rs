@@ -16,7 +16,9 @@ fn s1_the_first_run_makes_a_key_tells_it_once_and_keeps_it_private() {
     let mut gateway = home.serve();
     let banner = gateway.stdout();
     assert!(banner.lines().count() <= 10, "{banner}");
-    assert_eq!(banner.matches(&gateway.key).count(), 1, "{banner}");
+    // By itself, and in the address of the page.
+    assert_eq!(banner.matches(&gateway.key).count(), 2, "{banner}");
+    assert!(banner.contains(&format!("/#key={}\n", gateway.key)), "{banner}");
     assert!(gateway.key.starts_with("gb-") && gateway.key.len() == 3 + 64);
     assert_eq!(mode(&gateway.home.state("key")), 0o600);
     assert_eq!(mode(&gateway.home.config("keys.toml")), 0o600);
