@@ -24,9 +24,9 @@ export async function run(checks) {
 }
 
 /** The prompt of a case from `agents.json`. */
-export function asking({ prompt, steps, cut }) {
+export function asking({ prompt, calls: whole, steps, cut }) {
   if (prompt) return prompt;
-  const calls = [steps ?? [...cut].map((text) => ({ text }))];
+  const calls = whole ?? [steps ?? [...cut].map((text) => ({ text }))];
   return `please SCRIPT:${JSON.stringify({ calls })}:END`;
 }
 

@@ -49,8 +49,8 @@ def asking(case):
     """The prompt of a case from `agents.json`."""
     if "prompt" in case:
         return case["prompt"]
-    steps = case.get("steps") or [{"text": letter} for letter in case["cut"]]
-    return f"please SCRIPT:{json.dumps({'calls': [steps]})}:END"
+    steps = case.get("steps") or [{"text": letter} for letter in case.get("cut", "")]
+    return _as_script(*case.get("calls", [steps]))
 
 
 def _as_script(*calls):

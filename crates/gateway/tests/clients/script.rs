@@ -56,6 +56,7 @@ impl Script {
             .env("GEMBRIDGE_URL", format!("http://{}", gateway.address))
             .env("GEMBRIDGE_KEY", &gateway.key)
             .env("GEMBRIDGE_AGENT", agent)
+            .env("GEMBRIDGE_PROGRAM", env!("CARGO_BIN_EXE_gembridge"))
             .env("HOME", gateway.home.path(""))
             .output()
             .unwrap();
