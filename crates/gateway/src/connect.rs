@@ -15,12 +15,12 @@ use gembridge_process::lines::LineReader;
 use crate::exit::CommandResult;
 
 /// Relays between standard input and output and the gateway, until either ends.
-pub fn run(address: Address, credential: Credential) -> CommandResult {
+pub fn run(address: &Address, credential: &Credential) -> CommandResult {
     let built = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let event_loop = built.context("no event loop; check the limit of open files (`ulimit -n`)")?;
     let relayed = event_loop.block_on(async {
         let lines = LineReader::new(tokio::io::stdin(), relay::LONGEST_MESSAGE);
-        relay::run(lines, tokio::io::stdout(), &address, &credential).await
+        relay::run(lines, tokio::io::stdout(), address, credential).await
     });
     // A read of standard input cannot be taken back; it ends with the process.
     event_loop.shutdown_background();

@@ -14,7 +14,7 @@ pub fn run(args: &ConnectArgs, context: &Context) -> CommandResult {
     let port = context.config.settings.server.port.0;
     let address = args.url.clone().unwrap_or_else(|| Address::of_this_machine(port));
     let credential = credential(args, &address, context)?;
-    connect::run(address, credential)
+    connect::run(&address, &credential)
 }
 
 /// The key: the file that was named, the environment, or the operator's own for a gateway on this machine.

@@ -9,18 +9,19 @@ use crate::gateway::{Gateway, Home};
 use crate::schema::Published;
 use crate::script::Script;
 
-/// A home with a workspace that agents may work in, and an agent that does. What clients are told goes to a file.
-pub fn home(agent: &str) -> Home {
+/// A home with a workspace that agents may work in, and an agent that does, with these further settings.
+pub fn home(agent: &str, further: &str) -> Home {
     let home = Home::new();
     let workspace = home.path("workspace");
     fs::create_dir(&workspace).unwrap();
-    home.run(&["trust", "add", workspace.to_str().unwrap()]);
-    home.configure(&format!("[agents.{agent}]\nmode = \"agent\"\nworkspace = {workspace:?}\n"));
+    let folder = workspace.to_str().unwrap();
+    home.run(&["trust", "add", folder]);
+    home.configure(&format!("[agents.{agent}]\nmode = \"agent\"\nworkspace = {folder:?}\n{further}\n"));
     home
 }
 
 fn demo() -> Gateway {
-    let home = home("demo");
+    let home = home("demo", "");
     let tap = home.path("tap.jsonl");
     home.serve_with(&["--agent", "demo", "--tap", tap.to_str().unwrap()], &[])
 }
@@ -36,7 +37,7 @@ fn gemini() -> (tokio::runtime::Runtime, FakeGemini, Gateway) {
         ("GOOGLE_GEMINI_BASE_URL", fake.url()),
     ];
     let variables = variables.each_ref().map(|(name, value)| (*name, value.as_str()));
-    let home = home("gemini");
+    let home = home("gemini", "");
     let tap = home.path("tap.jsonl");
     let gateway = home.serve_with(&["--agent", "gemini", "--tap", tap.to_str().unwrap()], &variables);
     (runtime, fake, gateway)

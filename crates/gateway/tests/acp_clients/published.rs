@@ -82,7 +82,7 @@ impl<'a> Watched<'a> {
 #[test]
 fn all_that_the_demo_agent_shows_is_told_as_published_live_and_again() {
     let published = Published::load();
-    let home = crate::libraries::home("demo");
+    let home = crate::libraries::home("demo", "");
     std::fs::write(home.path("workspace/notes.txt"), "some notes\n").unwrap();
     let workspace = json!(home.path("workspace"));
     let gateway = home.serve();
@@ -158,16 +158,13 @@ fn all_that_the_demo_agent_shows_is_told_as_published_live_and_again() {
 #[test]
 fn all_that_the_fake_agent_shows_is_told_as_published_live_and_again() {
     let published = Published::load();
-    let home = Home::new();
-    let workspace = home.path("workspace");
-    std::fs::create_dir(&workspace).unwrap();
-    std::fs::write(workspace.join("notes.txt"), "some notes\n").unwrap();
-    home.run(&["trust", "add", workspace.to_str().unwrap()]);
     let program = gembridge_testkit::fake_agent_path();
-    home.configure(&format!("[agents.fake]\ncommand = {program:?}\nmode = \"agent\"\nworkspace = {workspace:?}\n"));
+    let home = crate::libraries::home("fake", &format!("command = {:?}", program.to_str().unwrap()));
+    let workspace = json!(home.path("workspace"));
+    std::fs::write(home.path("workspace/notes.txt"), "some notes\n").unwrap();
     let gateway = home.serve_fake();
     let mut client = Watched::known(&gateway, "/acp", &published);
-    let session = client.new_session(&json!(workspace));
+    let session = client.new_session(&workspace);
     for prompt in [
         "think of it ;; say words ;; chunks 3",
         "content image ;; content audio ;; content resource_link ;; content resource",

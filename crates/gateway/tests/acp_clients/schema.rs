@@ -87,7 +87,7 @@ impl Published {
             match SAID.iter().find(|(said, _)| *said == method) {
                 Some((_, definition)) => self.fits(definition, &message["params"], message),
                 None => {
-                    assert!(method.starts_with('_') && message["params"].is_object(), "no method of ACP: {message}")
+                    assert!(method.starts_with('_') && message["params"].is_object(), "no method of ACP: {message}");
                 }
             }
             return;
