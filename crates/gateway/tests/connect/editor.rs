@@ -149,6 +149,14 @@ pub fn answer_in(messages: &[Value]) -> Result<Value, Value> {
     }
 }
 
+/// The option of this kind, as the answer to a question.
+pub fn answer(question: &Value, kind: &str) -> Value {
+    let options = question["params"]["options"].as_array().unwrap();
+    let option = options.iter().find(|option| option["kind"] == kind).unwrap()["optionId"].clone();
+    let result = json!({ "outcome": { "outcome": "selected", "optionId": option } });
+    json!({ "jsonrpc": "2.0", "id": question["id"], "result": result })
+}
+
 /// What the agent said in these.
 pub fn said(messages: &[Value]) -> String {
     let updates = messages.iter().map(|message| &message["params"]["update"]);

@@ -3,7 +3,7 @@
 use rustix::process::Signal;
 use serde_json::json;
 
-use crate::editor::{Editor, answer_in, said};
+use crate::editor::{Editor, answer, answer_in, said};
 use crate::gateway::Home;
 
 #[test]
@@ -26,10 +26,7 @@ fn a_permission_is_asked_of_the_editor_and_its_answer_counts() {
     for (kind, status) in [("allow_once", "completed"), ("reject_once", "failed")] {
         let id = editor.prompt(&session, "permission rm -r build");
         let question = editor.until(|message| message["method"] == "session/request_permission").pop().unwrap();
-        let options = question["params"]["options"].as_array().unwrap();
-        let option = options.iter().find(|option| option["kind"] == kind).unwrap()["optionId"].clone();
-        let result = json!({ "outcome": { "outcome": "selected", "optionId": option } });
-        editor.send(&json!({ "jsonrpc": "2.0", "id": question["id"], "result": result }));
+        editor.send(&answer(&question, kind));
         let messages = editor.until_answered(id);
         let ended = messages.iter().any(|message| message["params"]["update"]["status"] == status);
         assert!(ended, "{kind}: {messages:#?}");

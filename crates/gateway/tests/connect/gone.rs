@@ -3,7 +3,7 @@
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::editor::{Editor, answer_in, said, steps};
+use crate::editor::{Editor, answer, answer_in, said, steps};
 use crate::gateway::{Gateway, Home};
 
 /// Ends it without a goodbye, and starts another in its place.
@@ -57,9 +57,9 @@ fn what_is_said_while_the_gateway_is_away_reaches_it_when_it_is_back() {
     editor.turn(&session, "the first");
     let mut waiting = 0;
     let _gateway = killed_and_restarted(gateway, || waiting = editor.prompt(&session, "from away"));
-    let answer = editor.until(|message| message["id"] == waiting);
-    match answer_in(&answer) {
-        Ok(result) => assert!(result["stopReason"] == "end_turn" && said(&answer).contains("from away")),
+    let messages = editor.until(|message| message["id"] == waiting);
+    match answer_in(&messages) {
+        Ok(result) => assert!(result["stopReason"] == "end_turn" && said(&messages).contains("from away")),
         // Or it had not noticed yet that nobody hears it, and then says so.
         Err(error) => assert_eq!(error["data"]["code"], "connection_lost"),
     }
@@ -82,18 +82,31 @@ fn a_question_that_was_open_at_the_kill_is_withdrawn_and_a_late_answer_settles_n
     let id = editor.prompt(&session, "permission make new");
     let new = editor.until(is_question).pop().unwrap();
     assert_ne!(new["id"], old["id"]);
-    let answer = |question: &Value, kind: &str| {
-        let options = question["params"]["options"].as_array().unwrap();
-        let option = options.iter().find(|option| option["kind"] == kind).unwrap()["optionId"].clone();
-        let result = json!({ "outcome": { "outcome": "selected", "optionId": option } });
-        json!({ "jsonrpc": "2.0", "id": question["id"], "result": result })
-    };
     editor.send(&answer(&old, "allow_once"));
     editor.send(&answer(&new, "reject_once"));
     let messages = editor.until_answered(id);
     let settled = messages.iter().find(|message| message["method"] == "_gembridge/request_resolved").unwrap();
     assert_eq!(settled["params"]["by"], "you");
     assert!(messages.iter().any(|message| message["params"]["update"]["status"] == "failed"), "{messages:#?}");
+}
+
+#[test]
+fn a_question_that_outlives_the_connection_is_asked_again_and_its_answer_counts() {
+    let gateway = Home::new().serve();
+    let mut editor = Editor::known(&gateway, "");
+    let session = editor.new_session();
+    editor.prompt(&session, "permission make it");
+    let is_question = |message: &Value| message["method"] == "session/request_permission";
+    let first = editor.until(is_question).pop().unwrap();
+    // The gateway lets go of whoever sends more than it takes, and the turn goes on.
+    editor.request("session/list", &json!({ "cursor": "x".repeat(11 << 20) }));
+    let again = editor.until(is_question).pop().unwrap();
+    assert_ne!(again["id"], first["id"]);
+    assert_eq!(again["params"]["_meta"]["gembridge"]["ask"], first["params"]["_meta"]["gembridge"]["ask"]);
+    editor.send(&answer(&again, "allow_once"));
+    let messages = editor.until(|message| message["method"] == "_gembridge/turn_ended");
+    assert_eq!(messages.last().unwrap()["params"]["outcome"], "finished");
+    assert!(said(&messages).contains("Allowed"), "{}", said(&messages));
 }
 
 #[test]
