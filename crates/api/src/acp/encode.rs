@@ -6,10 +6,13 @@ mod facts;
 mod splice;
 mod update;
 
+use std::sync::Arc;
+
 use bytes::{BufMut, BytesMut};
 use gembridge_core::log::LogEntry;
 use gembridge_core::model::{
-    Answer, AnsweredBy, Ask, AskBody, ClientId, Dialect, Event, OptionKind, Outcome, SessionId, Stop, Usage,
+    Answer, AnsweredBy, Ask, AskBody, ClientId, Dialect, Event, OptionKind, Outcome, SessionFacts, SessionId, Stop,
+    Usage,
 };
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -81,6 +84,21 @@ pub fn entry(out: &mut BytesMut, session: &SessionName, entry: &LogEntry, view: 
                 session_update(out, session, entry, &update, more);
             }
         }
+    }
+}
+
+/// What the session is now, for a client that is not shown the entries that told it. These stand at no place of the log.
+pub fn present(out: &mut BytesMut, session: &SessionName, facts: &SessionFacts) {
+    let events = [
+        facts.mode.clone().map(Event::Mode),
+        Some(Event::Commands(Arc::clone(&facts.commands))).filter(|_| !facts.commands.is_empty()),
+        facts.options.clone().map(Event::Options),
+        facts.title.clone().map(Event::Title),
+    ];
+    for (update, _) in events.iter().flatten().filter_map(update::of) {
+        let meta = json!({ "gembridge": { "present": true } });
+        let params = json!({ "sessionId": session.id.to_string(), "update": update, "_meta": meta });
+        notification(out, "session/update", &params);
     }
 }
 
@@ -192,7 +210,7 @@ fn option_kind(kind: OptionKind) -> &'static str {
 }
 
 /// `_gembridge/request_resolved`: the question needs no answer any more.
-pub fn resolved(out: &mut BytesMut, session: &SessionName, entry: &LogEntry, to: ClientId) {
+pub fn resolved(out: &mut BytesMut, session: &SessionName, entry: &LogEntry, asked: Option<&LogEntry>, to: ClientId) {
     let Event::Answered { ask, answer, by } = &entry.event else { return };
     let outcome = match answer {
         Answer::Option(id) => json!({ "outcome": "selected", "optionId": id }),
@@ -206,7 +224,12 @@ pub fn resolved(out: &mut BytesMut, session: &SessionName, entry: &LogEntry, to:
         AnsweredBy::Timeout => "timeout",
         AnsweredBy::Cancel => "cancel",
     };
-    let params = json!({ "ask": ask.0, "outcome": outcome, "by": by });
+    let mut params = json!({ "ask": ask.0, "outcome": outcome, "by": by });
+    if let Some(Event::Asked(asked)) = asked.map(|entry| &entry.event)
+        && let AskBody::Permission { tool, .. } = &asked.body
+    {
+        params["toolCallId"] = json!(tool.id.as_str());
+    }
     ours(out, "_gembridge/request_resolved", session, entry, params);
 }
 

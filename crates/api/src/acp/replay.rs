@@ -25,6 +25,11 @@ impl Window {
             && self.before.is_none_or(|before| entry.at < before)
     }
 
+    /// Whether nothing of the log is left out.
+    pub fn is_whole(&self) -> bool {
+        !self.is_cut() && self.before.is_none()
+    }
+
     /// Whether anything before it is left out.
     pub fn is_cut(&self) -> bool {
         self.after > Seq::START || self.since.is_some_and(|since| since > Timestamp(0))

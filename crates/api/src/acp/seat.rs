@@ -77,6 +77,8 @@ pub struct ReplayEnd {
     /// The questions that nobody has answered.
     pub open: Vec<LogEntry>,
     pub is_cut: bool,
+    /// Something is left out that may have told what the session is.
+    pub is_partial: bool,
     pub announce: Announce,
 }
 
@@ -131,7 +133,8 @@ impl Seat {
     ) -> Result<Self, Error> {
         let Joined { attachment, description, presence } = handle.join(From::After(window.after), Pace::Own).await?;
         let agent = description.record.agent.clone();
-        let end = ReplayEnd { open: attachment.open, is_cut: window.is_cut(), description, announce };
+        let (is_cut, is_partial) = (window.is_cut(), !window.is_whole());
+        let end = ReplayEnd { open: attachment.open, is_cut, is_partial, description, announce };
         let replay = Replay {
             store,
             window,
@@ -156,6 +159,14 @@ impl Seat {
             source: Source::Replay(Box::new(replay)),
             follow: attachment.follow,
         })
+    }
+
+    /// How the session stands where the replay ends that is still to come.
+    pub fn description(&mut self) -> Option<&mut Description> {
+        match &mut self.source {
+            Source::Replay(replay) => replay.end.as_mut().map(|end| &mut end.description),
+            Source::Live => None,
+        }
     }
 
     /// Whether the client is told of the replay that is under way.

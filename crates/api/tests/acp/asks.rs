@@ -42,6 +42,7 @@ async fn a_question_reaches_every_client_and_the_first_answer_wins() {
     let resolved = one.named("_gembridge/request_resolved").await;
     assert_eq!((&resolved["params"]["ask"], &resolved["params"]["by"]), (&json!(1), &json!("client")));
     assert_eq!(resolved["params"]["outcome"], json!({ "outcome": "selected", "optionId": "yes" }));
+    assert_eq!(resolved["params"]["toolCallId"], "call-1");
     assert_eq!(two.named("_gembridge/request_resolved").await["params"]["by"], "you");
     // Too late: nothing changes, and whoever it was is told.
     one.send(&selected(&of_one, "no")).await;
@@ -76,6 +77,8 @@ async fn a_question_survives_its_client_and_is_put_to_the_next_one() {
     let mut late = stage.attached(&session, "").await;
     let messages = late.until(|message| message["method"] == "_gembridge/replay_ended").await;
     assert_eq!(messages.last().unwrap()["params"]["openRequests"], json!([]));
+    let resolved = messages.iter().find(|message| message["method"] == "_gembridge/request_resolved").unwrap();
+    assert_eq!(resolved["params"]["toolCallId"], "call-1");
     late.call("$/ping", json!({})).await.unwrap();
     assert!(messages.iter().all(|message| message["method"] != "session/request_permission"));
 }

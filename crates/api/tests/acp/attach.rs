@@ -1,6 +1,8 @@
 //! A client that comes back goes on where it was.
 
-use serde_json::json;
+use gembridge_core::driver::{Signal, Update};
+use gembridge_core::model::{Command, Event, Opaque};
+use serde_json::{Value, json};
 
 use crate::support::agents::Troupe;
 use crate::support::client::{said, seqs};
@@ -53,4 +55,68 @@ async fn several_sessions_share_one_socket_without_mixing() {
             .await;
         assert_eq!(update["params"]["update"]["content"]["text"], expected);
     }
+}
+
+/// What a client is told of the session apart from the entries that it is shown.
+fn present(messages: &[Value]) -> Vec<Value> {
+    let updates = messages.iter().map(|message| &message["params"]);
+    let present = updates.filter(|params| params["_meta"]["gembridge"] == json!({ "present": true }));
+    present.map(|params| params["update"].clone()).collect()
+}
+
+#[tokio::test]
+async fn a_client_that_is_not_shown_everything_is_told_what_the_session_is() {
+    let troupe = Troupe::echo();
+    let stage = Stage::new(&troupe);
+    let mut client = stage.client().await;
+    let session = client.new_session().await;
+    let bare = |event| Signal::Update(Update { event, frame: None });
+    let command = Command { name: "plan".into(), description: "plans".into(), hint: Some("what".into()) };
+    let options = br#"[{"id":"o","name":"O","type":"boolean","currentValue":true}]"#;
+    let commands = bare(Event::Commands([command].into()));
+    troupe.does(0, [commands, bare(Event::Options(Opaque(bytes::Bytes::from_static(options))))]).await;
+    for number in 1..=3 {
+        let id = client.prompt(&session, &format!("q{number}")).await;
+        client.answer(id).await.unwrap();
+    }
+    client.call("session/set_mode", json!({ "sessionId": session, "modeId": "plan" })).await.unwrap();
+    let expected = json!([
+        { "sessionUpdate": "current_mode_update", "currentModeId": "plan" },
+        { "sessionUpdate": "available_commands_update", "availableCommands": [
+            { "name": "plan", "description": "plans", "input": { "hint": "what" } },
+        ] },
+        { "sessionUpdate": "config_option_update", "configOptions": [
+            { "id": "o", "name": "O", "type": "boolean", "currentValue": true },
+        ] },
+        { "sessionUpdate": "session_info_update", "title": "q1" },
+    ]);
+    for query in ["&limit=1", "&limit=0", "&since=99999999999999", "&before=1", "&after=12"] {
+        let mut late = stage.attached(&session, query).await;
+        let messages = late.until(|message| message["method"] == "_gembridge/replay_ended").await;
+        assert_eq!(json!(present(&messages)), expected, "{query}");
+        let ended = &messages.last().unwrap()["params"];
+        assert_eq!(
+            (&ended["modes"]["currentModeId"], &ended["models"]["currentModelId"]),
+            (&json!("plan"), &json!("m1"))
+        );
+    }
+    // Whoever sees everything has seen it.
+    let mut late = stage.attached(&session, "").await;
+    let messages = late.until(|message| message["method"] == "_gembridge/replay_ended").await;
+    assert!(present(&messages).is_empty());
+    let mut resumed = stage.client().await;
+    resumed.call("session/resume", json!({ "sessionId": session, "cwd": "/", "mcpServers": [] })).await.unwrap();
+    resumed.call("_gembridge/sessions", json!({})).await.unwrap();
+    let told =
+        resumed.find(|message| message["params"]["update"]["sessionUpdate"] == "available_commands_update").await;
+    assert_eq!(told["params"]["update"], expected[1]);
+
+    // Also when its agent is gone and only the log knows.
+    let handle = stage.sessions.get(session.parse().unwrap(), &gembridge_core::session::Viewer::Admin).await.unwrap();
+    handle.close().await.unwrap();
+    let mut later = stage.attached(&session, "&limit=1").await;
+    let messages = later.until(|message| message["method"] == "_gembridge/replay_ended").await;
+    assert_eq!(json!(present(&messages)), expected);
+    assert_eq!(messages.last().unwrap()["params"]["modes"]["currentModeId"], "plan");
+    assert_eq!(troupe.opened(), 1, "looking wakes nobody");
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::Opaque;
+use super::{Event, Opaque};
 
 /// What the agent said in its handshake.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,6 +37,20 @@ pub struct SessionFacts {
     /// Configuration options in the agent's dialect, where it has them.
     pub options: Option<Opaque>,
     pub title: Option<Arc<str>>,
+}
+
+impl SessionFacts {
+    /// Follows a change.
+    pub fn learn(&mut self, event: &Event) {
+        match event {
+            Event::Mode(mode) => self.mode = Some(Arc::clone(mode)),
+            Event::Model(model) => self.model = Some(Arc::clone(model)),
+            Event::Commands(commands) => self.commands = Arc::clone(commands),
+            Event::Options(options) => self.options = Some(options.clone()),
+            Event::Title(title) => self.title = Some(Arc::clone(title)),
+            _ => {}
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

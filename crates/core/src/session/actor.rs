@@ -38,6 +38,8 @@ pub(super) struct Parts {
     pub spec: SessionSpec,
     pub journal: Journal,
     pub last_turn: Option<TurnId>,
+    /// As its log tells them, until its agent does.
+    pub facts: SessionFacts,
     pub driver: Arc<dyn Driver>,
     pub store: Arc<dyn Store>,
     pub tool_host: Option<Arc<dyn ToolHost>>,
@@ -155,7 +157,7 @@ impl Actor {
             limits: parts.limits,
             policy: parts.policy,
             agent: Agent::Absent,
-            facts: SessionFacts::default(),
+            facts: parts.facts,
             offer: Offer::default(),
             replies: HashMap::new(),
             told_at: None,

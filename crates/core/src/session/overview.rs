@@ -28,8 +28,22 @@ pub enum Standing {
         turn: TurnState,
         queued: usize,
         open_asks: usize,
+        /// Calls that wait for a client to run them.
+        parked: usize,
         followers: usize,
     },
+}
+
+impl Standing {
+    /// A turn is under way, or its agent is being made ready for it.
+    pub fn is_running(self) -> bool {
+        matches!(self, Self::Live { turn, .. } if turn != TurnState::Idle)
+    }
+
+    /// It goes on only when somebody outside gives an answer or a result.
+    pub fn is_waiting(self) -> bool {
+        matches!(self, Self::Live { open_asks, parked, .. } if open_asks + parked > 0)
+    }
 }
 
 #[derive(Clone, Debug)]

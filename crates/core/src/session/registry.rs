@@ -19,7 +19,9 @@ use crate::driver::{Driver, Resume, SessionSpec, SlashCommands, ToolServer};
 use crate::error::Error;
 use crate::limit::Limits;
 use crate::log::{Draft, LogEntry, SessionLog};
-use crate::model::{AgentName, Event, Failure, FailureKind, Outcome, Principal, Seq, SessionId, Timestamp, TurnId};
+use crate::model::{
+    AgentName, Event, Failure, FailureKind, Outcome, Principal, Seq, SessionFacts, SessionId, Timestamp, TurnId,
+};
 use crate::store::{LogWriter, Reopened, SessionRecord, Store, StoreError};
 use crate::tool_host::ToolHost;
 use crate::turn::PermissionPolicy;
@@ -269,6 +271,8 @@ impl Sessions {
         if inner.closed {
             return Err(Error::Closed);
         }
+        let mut facts = SessionFacts::default();
+        past.tail.iter().for_each(|entry| facts.learn(&entry.event));
         let mut journal = Journal::new(SessionLog::new(writer, past.last, past.tail, setup.limits));
         journal.append(past.unfinished.into_iter().map(interrupted).collect())?;
         let (mailbox, commands) = mpsc::channel(MAILBOX);
@@ -282,6 +286,7 @@ impl Sessions {
             spec,
             journal,
             last_turn: past.last_turn,
+            facts,
             driver: setup.driver,
             store: Arc::clone(&self.store),
             tool_host: self.tool_host.clone(),

@@ -13,7 +13,7 @@ use gembridge_api::identity::Rank;
 use gembridge_api::openai::OpenAi;
 use gembridge_api::problem::{Kind, Problem};
 use gembridge_core::model::AgentName;
-use gembridge_core::session::{Sessions, TurnState};
+use gembridge_core::session::Sessions;
 
 use super::agents::Served;
 use super::doors::Doors;
@@ -61,10 +61,10 @@ impl Operator {
 
     fn session_counts(&self) -> SessionCounts {
         let mut counts = SessionCounts::default();
-        for (turn, open_asks) in self.sessions.standings() {
+        for standing in self.sessions.standings() {
             counts.live += 1;
-            counts.running += usize::from(turn != TurnState::Idle);
-            counts.waiting += usize::from(open_asks > 0);
+            counts.running += usize::from(standing.is_running());
+            counts.waiting += usize::from(standing.is_waiting());
         }
         counts
     }

@@ -137,3 +137,36 @@ fn a_form_of_the_agent_goes_to_a_client_that_fills_in_forms() {
     assert!(messages.iter().all(|message| message["method"] != "elicitation/create"), "it could not have answered");
     assert!(said(&messages).contains("blue"), "{}", said(&messages));
 }
+
+#[test]
+fn a_session_that_waits_for_a_tool_of_its_client_is_shown_waiting() {
+    let gateway = Home::new().serve();
+    let mut watcher = Client::known(&gateway, "/acp");
+    watcher.call("_gembridge/watch_sessions", &json!({})).unwrap();
+    let tool = json!({ "type": "function", "function": { "name": "pick", "parameters": { "type": "object" } } });
+    let said = json!({
+        "model": "demo", "tools": [tool],
+        "messages": [{ "role": "user", "content": r#"call pick {"n":1}"# }],
+    });
+    let bearer = format!("Bearer {}", gateway.key);
+    let headers = [("authorization", bearer.as_str()), ("content-type", "application/json")];
+    let answer = gateway.ask("POST", "/v1/chat/completions", &headers, Some(&said.to_string()));
+    assert_eq!(answer.json()["choices"][0]["finish_reason"], "tool_calls");
+    let waiting = watcher
+        .until(|message| {
+            message["method"] == "_gembridge/session_changed" && message["params"]["session"]["state"] == "waiting"
+        })
+        .pop()
+        .unwrap();
+    let session = waiting["params"]["session"]["sessionId"].as_str().unwrap().to_owned();
+    assert_eq!(waiting["params"]["session"]["openRequests"], 0, "nobody is asked for permission");
+    assert_eq!(gateway.ask("GET", "/admin/status", &headers, None).json()["sessions"]["waiting"], 1);
+    watcher.call("_gembridge/attach", &json!({ "sessionId": session })).unwrap();
+    let shown = watcher.until(|message| message["method"] == "_gembridge/replay_ended");
+    let call = shown.iter().find(|message| message["params"]["_meta"]["gembridge"]["clientTool"] == true).unwrap();
+    assert_eq!(call["params"]["update"]["title"], "pick");
+    watcher.notify("session/cancel", &json!({ "sessionId": session }));
+    watcher.until(|message| {
+        message["method"] == "_gembridge/session_changed" && message["params"]["session"]["state"] == "idle"
+    });
+}

@@ -75,15 +75,17 @@ impl Connection {
                 }
             }
             Event::Asked(_) => {
+                // On a replay it is only known for the answer that follows; which are open is said at its end.
+                seat.open.push(entry.clone());
                 if matches!(view, View::Live(_)) {
-                    seat.open.push(entry.clone());
                     self.put_question(at, entry);
                 }
             }
             Event::Answered { ask, .. } => {
                 self.asks.settle(seat.name.id, *ask);
-                seat.open.retain(|entry| ask_of(entry) != Some(*ask));
-                encode::resolved(out, &seat.name, entry, client);
+                let asked =
+                    seat.open.iter().position(|entry| ask_of(entry) == Some(*ask)).map(|at| seat.open.remove(at));
+                encode::resolved(out, &seat.name, entry, asked.as_ref(), client);
             }
             _ => encode::entry(out, &seat.name, entry, view),
         }
@@ -106,6 +108,9 @@ impl Connection {
     fn on_replayed(&mut self, at: usize, end: &ReplayEnd) {
         let Some(seat) = self.seats.get_mut(at) else { return };
         seat.open.clone_from(&end.open);
+        if end.is_partial {
+            encode::present(self.socket.out(), &seat.name, &end.description.facts);
+        }
         if end.announce == Announce::Yes {
             let found = &end.description;
             let turn = match found.turn {
@@ -114,7 +119,7 @@ impl Connection {
                 TurnState::Running(id) => json!({ "state": "running", "id": id.0 }),
             };
             let open: Vec<u64> = end.open.iter().filter_map(ask_of).map(|ask| ask.0).collect();
-            let params = json!({
+            let mut params = json!({
                 "sessionId": seat.name.id.to_string(),
                 "last": found.last.0,
                 "turn": turn,
@@ -122,6 +127,7 @@ impl Connection {
                 "openRequests": open,
                 "truncated": end.is_cut,
             });
+            encode::new_session(&mut params, &found.facts);
             encode::notification(self.socket.out(), "_gembridge/replay_ended", &params);
         }
         if let Some((request, result)) = seat.after_replay.take() {

@@ -69,9 +69,9 @@ pub fn session_entry(view: &SessionView) -> Value {
     let record = &view.record;
     let (state, queued, followers, open_asks) = match view.standing {
         Standing::Stored => ("stored", 0, 0, 0),
-        Standing::Live { turn, queued, open_asks, followers } => {
+        Standing::Live { turn, queued, open_asks, followers, .. } => {
             let state = match turn {
-                _ if open_asks > 0 => "waiting",
+                _ if view.standing.is_waiting() => "waiting",
                 TurnState::Idle => "idle",
                 TurnState::Opening(_) => "opening",
                 TurnState::Running(_) => "running",

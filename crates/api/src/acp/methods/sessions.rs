@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use gembridge_core::driver::{SlashCommands, ToolServer};
 use gembridge_core::model::{AgentName, Seq, SessionFacts, SessionId};
-use gembridge_core::session::{NewSession, SessionHandle};
+use gembridge_core::session::{Description, NewSession, SessionHandle};
 use serde_json::{Value, json};
 
 use super::Desk;
@@ -85,8 +85,10 @@ impl Desk {
             }
             None => (Window { after: Seq(u64::MAX), ..Window::default() }, Announce::No),
         };
-        let described = handle.describe().await?;
-        let seat = self.seat(handle, window, announce).await?;
+        let mut seat = self.seat(handle, window, announce).await?;
+        // A place that was just taken has its replay before it.
+        let Some(described) = seat.description() else { return Err(gembridge_core::error::Error::Closed.into()) };
+        described.facts = self.present(described);
         let agent = &described.record.agent;
         let mut result = json!({
             "sessionId": id.to_string(),
@@ -98,13 +100,23 @@ impl Desk {
                 "seq": described.last.0,
             } },
         });
-        // An agent that is not there says what its sessions can be in general.
-        let is_known = !described.facts.modes.is_empty() || !described.facts.models.is_empty();
-        match self.offers(agent).filter(|_| !is_known) {
-            Some(offers) => encode::new_session(&mut result, &offers),
-            None => encode::new_session(&mut result, &described.facts),
-        }
+        encode::new_session(&mut result, &described.facts);
         Ok(Box::new(Taken { seat, result, when }))
+    }
+
+    /// What is true of a session now. An agent that is not there says what its sessions can be in general.
+    fn present(&self, described: &Description) -> SessionFacts {
+        let (record, mut facts) = (&described.record, described.facts.clone());
+        let is_known = !facts.modes.is_empty() || !facts.models.is_empty();
+        if let Some(offers) = self.offers(&record.agent).filter(|_| !is_known) {
+            let offers = SessionFacts::clone(&offers);
+            facts.mode = facts.mode.or_else(|| record.mode.clone()).or(offers.mode);
+            facts.model = facts.model.or_else(|| record.model.clone()).or(offers.model);
+            facts.options = facts.options.or(offers.options);
+            (facts.modes, facts.models) = (offers.modes, offers.models);
+        }
+        facts.title.clone_from(&record.title);
+        facts
     }
 
     pub async fn list(&self, wish: wire::ListSessions) -> Result<Value, Refusal> {

@@ -137,17 +137,10 @@ impl Actor {
 
     /// Keeps the session's facts as the agent changes them.
     pub(super) fn learn(&mut self, event: &Event) {
-        match event {
-            Event::Mode(mode) => self.facts.mode = Some(Arc::clone(mode)),
-            Event::Model(model) => self.facts.model = Some(Arc::clone(model)),
-            Event::Commands(commands) => self.facts.commands = Arc::clone(commands),
-            Event::Options(options) => self.facts.options = Some(options.clone()),
-            Event::Title(title) => {
-                self.facts.title = Some(Arc::clone(title));
-                self.record.title = Some(Arc::clone(title));
-                self.keep_record();
-            }
-            _ => {}
+        self.facts.learn(event);
+        if let Event::Title(title) = event {
+            self.record.title = Some(Arc::clone(title));
+            self.keep_record();
         }
     }
 }

@@ -10,6 +10,7 @@ pub(super) struct Look {
     turn: TurnState,
     queued: usize,
     open_asks: usize,
+    parked: usize,
 }
 
 impl Actor {
@@ -18,8 +19,9 @@ impl Actor {
         let look = self.look();
         if self.shown != Some(look) {
             self.shown = Some(look);
-            let Look { turn, queued, open_asks } = look;
-            let standing = Standing::Live { turn, queued, open_asks, followers: self.journal.followers() };
+            let Look { turn, queued, open_asks, parked } = look;
+            let followers = self.journal.followers();
+            let standing = Standing::Live { turn, queued, open_asks, parked, followers };
             self.overview.post(SessionView { record: self.record.clone(), standing });
         }
     }
@@ -30,11 +32,13 @@ impl Actor {
     }
 
     fn look(&self) -> Look {
-        let (turn, open_asks) = match &self.stage {
-            Stage::Idle | Stage::Settling { .. } => (TurnState::Idle, 0),
-            Stage::Opening(waiting) | Stage::Offering { waiting, .. } => (TurnState::Opening(waiting.turn), 0),
-            Stage::Running(turn) => (TurnState::Running(turn.id()), turn.open_asks().count()),
+        let (turn, open_asks, parked) = match &self.stage {
+            Stage::Idle | Stage::Settling { .. } => (TurnState::Idle, 0, 0),
+            Stage::Opening(waiting) | Stage::Offering { waiting, .. } => (TurnState::Opening(waiting.turn), 0, 0),
+            Stage::Running(turn) => {
+                (TurnState::Running(turn.id()), turn.open_asks().count(), turn.parked_calls().count())
+            }
         };
-        Look { turn, queued: self.queue.len(), open_asks }
+        Look { turn, queued: self.queue.len(), open_asks, parked }
     }
 }

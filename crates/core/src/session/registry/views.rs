@@ -7,7 +7,6 @@ use tokio::sync::broadcast;
 use super::{Found, Sessions, Viewer};
 use crate::error::Error;
 use crate::model::SessionId;
-use crate::session::handle::TurnState;
 use crate::session::overview::{SessionChange, SessionView, Standing};
 use crate::store::{SessionRecord, StoreError};
 
@@ -31,13 +30,9 @@ impl Sessions {
         self.overview.live(id)
     }
 
-    /// What every live session is busy with, and how many questions it has open.
-    pub fn standings(&self) -> Vec<(TurnState, usize)> {
-        let standing = |view: Arc<SessionView>| match view.standing {
-            Standing::Live { turn, open_asks, .. } => Some((turn, open_asks)),
-            Standing::Stored => None,
-        };
-        self.overview.all_live().into_iter().filter_map(standing).collect()
+    /// How every live session stands.
+    pub fn standings(&self) -> Vec<Standing> {
+        self.overview.all_live().into_iter().map(|view| view.standing).collect()
     }
 
     /// Every change of every session from now on. What `viewer` may see of it is for the caller to ask
