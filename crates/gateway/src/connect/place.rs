@@ -297,12 +297,12 @@ mod tests {
         json!({ "jsonrpc": "2.0", "method": "session/update", "params": params })
     }
 
-    fn told(lines: Vec<String>) -> Vec<Value> {
+    fn told(lines: &[String]) -> Vec<Value> {
         lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
     fn after(place: &Place) -> Vec<Value> {
-        told(place.take_up()).into_iter().skip(1).map(|attach| attach["params"].clone()).collect()
+        told(&place.take_up()).into_iter().skip(1).map(|attach| attach["params"].clone()).collect()
     }
 
     #[test]
@@ -312,7 +312,7 @@ mod tests {
         hear(&mut place, &update("s1", &json!({ "seq": 9 })));
         hear(&mut place, &update("s1", &json!({ "seq": 5 })));
         let lines = place.take_up();
-        let first = &told(lines.clone())[0];
+        let first = &told(&lines)[0];
         assert_eq!((&first["method"], &first["params"]["protocolVersion"]), (&json!("initialize"), &json!(1)));
         assert_eq!(after(&place), [json!({ "sessionId": "s1", "after": 9 })]);
         for line in lines {
@@ -349,7 +349,7 @@ mod tests {
     fn whoever_waits_is_told_once_that_the_answer_is_gone() {
         let mut place = place();
         say(&mut place, 7, "session/prompt", &json!({ "sessionId": "s1" }));
-        let failed = &told(place.lost("it was killed"))[0];
+        let failed = &told(&place.lost("it was killed"))[0];
         assert_eq!((&failed["id"], &failed["error"]["code"]), (&json!(7), &json!(-32_603)));
         assert!(failed["error"]["message"].as_str().unwrap().contains("it was killed"));
         assert_eq!(place.lost("again"), Vec::<String>::new());
@@ -360,7 +360,10 @@ mod tests {
         let mut place = Place::default();
         say(&mut place, 0, "initialize", &json!({}));
         assert_eq!(place.lost("it was killed"), Vec::<String>::new());
-        assert_eq!(told(place.take_up()), [json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {} })]);
+        assert_eq!(
+            told(&place.take_up()),
+            [json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {} })]
+        );
         let result = json!({ "_meta": { "gembridge": { "session": "s1" } } });
         answer(&mut place, 0, &result);
         assert!(!place.has_entered_named());
@@ -375,7 +378,7 @@ mod tests {
             json!({ "jsonrpc": "2.0", "id": 1, "method": "session/request_permission", "params": { "x": 1.50 } });
         let reply = |id: Value| json!({ "jsonrpc": "2.0", "id": id, "result": {} }).to_string();
         assert_eq!(hear(&mut place, &question), question);
-        let withdrawn = told(place.lost("it was killed"));
+        let withdrawn = told(&place.lost("it was killed"));
         assert_eq!(withdrawn[0]["method"], "$/cancel_request");
         assert_eq!(withdrawn[0]["params"], json!({ "requestId": 1 }));
         let again = hear(&mut place, &question);
