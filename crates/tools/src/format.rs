@@ -1,13 +1,14 @@
 //! Answers in a given form: the tool by which an agent delivers one, and the check of what it delivers.
 
 mod find;
+mod weight;
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use gembridge_core::model::Opaque;
 use gembridge_core::tool_host::{Format, FormatSpec};
-use jsonschema::Validator;
+use jsonschema::{PatternOptions, Validator};
 use rmcp::model::{JsonObject, Tool};
 use serde_json::{Map, Value, json};
 
@@ -20,14 +21,23 @@ const DATA: &str = "data";
 /// What an agent gets to read of what is wrong.
 const COMPLAINTS: usize = 8;
 const COMPLAINT_LENGTH: usize = 400;
+/// Steps that a pattern may take back on one text.
+const BACKTRACKING: usize = 10_000;
 
 /// A form given by a JSON schema, or any JSON object.
 #[derive(Debug)]
 pub struct JsonFormat {
     spec: FormatSpec,
-    validator: Option<Validator>,
+    validator: Option<Checked>,
     carriage: Carriage,
     schema: Arc<JsonObject>,
+}
+
+/// A schema that answers are checked against.
+#[derive(Debug)]
+struct Checked {
+    written: Value,
+    validator: Validator,
 }
 
 /// How an answer travels as the arguments of a tool, which are always an object.
@@ -48,16 +58,20 @@ impl JsonFormat {
         };
         let schema: Value =
             serde_json::from_slice(&written.0).map_err(|error| format!("the schema is not JSON: {error}"))?;
+        let unusable = |why: String| format!("the schema cannot be used: {}", shortened(&why));
+        weight::of_schema(&schema).map_err(|error| unusable(error.to_string()))?;
         let validator = jsonschema::options()
+            .with_pattern_options(PatternOptions::fancy_regex().backtrack_limit(BACKTRACKING))
             .build(&schema)
-            .map_err(|error| format!("the schema cannot be used: {}", shortened(&error.to_string())))?;
+            .map_err(|error| unusable(error.to_string()))?;
+        let checked = Checked { written: schema.clone(), validator };
         let (carriage, schema) = match schema {
             Value::Object(schema) if schema.get("type").and_then(Value::as_str) == Some("object") => {
                 (Carriage::Whole, schema)
             }
             other => (Carriage::Wrapped, wrapped(other)),
         };
-        Ok(Self { spec: spec.clone(), validator: Some(validator), carriage, schema: Arc::new(schema) })
+        Ok(Self { spec: spec.clone(), validator: Some(checked), carriage, schema: Arc::new(schema) })
     }
 
     /// The tool as agents see it.
@@ -86,9 +100,12 @@ impl JsonFormat {
     }
 
     fn check(&self, answer: &Value) -> Result<(), String> {
-        let Some(validator) = &self.validator else {
+        let Some(Checked { written, validator }) = &self.validator else {
             return if answer.is_object() { Ok(()) } else { Err("the answer is not a JSON object".to_owned()) };
         };
+        if weight::of_answer(written, answer).is_err() {
+            return Err("the answer is nested too deeply to be checked; make it flatter".to_owned());
+        }
         let complaints: Vec<_> = validator
             .iter_errors(answer)
             .take(COMPLAINTS)

@@ -193,10 +193,7 @@ fn format(wishes: &Wishes, host: Option<&Arc<dyn ToolHost>>) -> Result<Option<Ar
     let host = host.ok_or_else(|| {
         Problem::invalid("response_format", "this gateway does not check the form of answers; ask for it in words")
     })?;
-    let wrong = |wrong: String| {
-        let message = format!("the schema cannot be used: {}", decode::shortened(&wrong));
-        Problem::invalid(decode::SCHEMA_PLACE, message)
-    };
+    let wrong = |wrong: String| Problem::invalid(decode::SCHEMA_PLACE, decode::shortened(&wrong));
     host.format(wanted).map(Some).map_err(wrong)
 }
 

@@ -125,3 +125,60 @@ fn a_schema_that_cannot_be_used_is_refused_with_the_reason() {
         assert!(refused.contains(reason), "{schema}: {refused}");
     }
 }
+
+/// Each definition refers to the next one twice.
+fn doubling(keyword: &str, levels: usize) -> String {
+    let mut definitions = Map::new();
+    for level in 0..levels {
+        let next = json!({"$ref": format!("#/$defs/d{}", level + 1)});
+        definitions.insert(format!("d{level}"), json!({keyword: [next, next]}));
+    }
+    definitions.insert(format!("d{levels}"), json!({"type": "object"}));
+    json!({"type": "object", "$defs": definitions, "allOf": [{"$ref": "#/$defs/d0"}]}).to_string()
+}
+
+#[test]
+fn a_schema_that_no_answer_could_be_checked_against_in_time_is_refused() {
+    for keyword in ["allOf", "anyOf", "oneOf"] {
+        assert!(spec(Some(&doubling(keyword, 10))).is_ok(), "{keyword}");
+        let refused = spec(Some(&doubling(keyword, 40))).unwrap_err();
+        assert!(refused.contains("refer less often"), "{refused}");
+    }
+    let chain: Map<_, _> = (0..20_000)
+        .map(|link| (format!("d{link}"), json!({"$ref": format!("#/$defs/d{}", link + 1)})))
+        .chain([("d20000".to_owned(), json!({}))])
+        .collect();
+    let chain = json!({"type": "object", "$defs": chain, "allOf": [{"$ref": "#/$defs/d0"}]}).to_string();
+    assert!(spec(Some(&chain)).is_err(), "it would take more stack than there is");
+}
+
+#[test]
+fn an_answer_whose_check_would_not_end_is_refused_and_others_are_not() {
+    let node = json!({"properties": {"a": {"$ref": "#"}}});
+    let format = format(&json!({"type": "object", "allOf": [node, node]}).to_string());
+    let nested = |levels: usize| (0..levels).fold(json!({}), |inner, _| json!({"a": inner}));
+    assert!(format.deliver(object(nested(8))).is_ok());
+    let refused = format.deliver(object(nested(60))).unwrap_err();
+    assert!(refused.contains("too deeply"), "{refused}");
+    assert!(format.find_in(&nested(60).to_string()).is_err());
+}
+
+#[test]
+fn schemas_that_refer_to_themselves_check_trees_of_any_usual_size() {
+    let tree = r##"{"type":"object","properties":{"value":{"type":"integer"},"children":{"type":"array","items":{"$ref":"#"}}},"required":["value","children"]}"##;
+    let list = r##"{"type":"object","properties":{"next":{"anyOf":[{"$ref":"#/$defs/node"},{"type":"null"}]}},"$defs":{"node":{"type":"object","properties":{"next":{"$ref":"#/properties/next"}}}}}"##;
+    let deep = (0..30).fold(json!({"value": 1, "children": []}), |inner, n| json!({"value": n, "children": [inner]}));
+    let leaf = json!({"value": 1, "children": []});
+    let wide = json!({"value": 0, "children": vec![leaf; 20_000]});
+    for answer in [deep, wide] {
+        assert!(format(tree).deliver(object(answer)).is_ok());
+    }
+    let linked = (0..50).fold(json!({"next": null}), |inner, _| json!({"next": inner}));
+    assert!(format(list).deliver(object(linked)).is_ok());
+    let anchored =
+        r##"{"type":"object","$anchor":"top","properties":{"a%b":{"$ref":"#top"},"c":{"$ref":"#/properties/a%25b"}}}"##;
+    assert!(format(anchored).deliver(object(json!({"c": {}}))).is_ok());
+    for outside in [r#"{"$ref":"https://example.org/s"}"#, r##"{"$ref":"#/$defs/none"}"##, r#"{"$ref":"other.json"}"#] {
+        assert!(spec(Some(outside)).is_err(), "{outside}");
+    }
+}
