@@ -193,7 +193,7 @@ impl Server {
 pub(crate) fn connect_ahead(connection: &Connection, servers: &[Rc<Server>]) {
     for server in servers.iter().filter(|server| server.endpoint.is_ok()) {
         let server = Rc::clone(server);
-        connection.spawn(async move { server.attend().await });
+        connection.spawn(async move { Box::pin(server.attend()).await });
     }
 }
 

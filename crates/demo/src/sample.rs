@@ -73,7 +73,7 @@ impl<'a> Sampler<'a> {
 
     fn all_of(&self, all: &[Value], schema: &Value, name: &str, depth: usize) -> Value {
         let mut joined = Map::new();
-        for part in all.iter().chain((schema["properties"].is_object()).then_some(schema).into_iter()) {
+        for part in all.iter().chain(schema["properties"].is_object().then_some(schema)) {
             let mut part = part.clone();
             if let Some(part) = part.as_object_mut() {
                 part.remove("allOf");
