@@ -102,10 +102,15 @@ impl Fold {
                 self.notice(Notice::AgentReplaced { reason: reason.clone(), session_id });
             }
             Event::Ended(outcome) => self.ended(entry, outcome),
-            // They say something about the session, not in the conversation.
-            Event::Context { .. } | Event::Commands(_) | Event::Options(_) | Event::Other { .. } => {}
-            // The agent's own account of the call is in its tool calls.
-            Event::Called(_) | Event::Parked(_) | Event::Returned { .. } | Event::Output(_) => {}
+            // They say something about the session, not in the conversation; of a client's tools the agent's own calls tell.
+            Event::Context { .. }
+            | Event::Commands(_)
+            | Event::Options(_)
+            | Event::Other { .. }
+            | Event::Called(_)
+            | Event::Parked(_)
+            | Event::Returned { .. }
+            | Event::Output(_) => {}
         }
         std::mem::take(&mut self.lines)
     }

@@ -150,14 +150,12 @@ async fn answer(tools: Arc<Tools>, request: Request<Incoming>) -> Result<Respons
 /// Two pages, so that the client has to follow the cursor.
 fn tool_list(tools: &Tools, message: &Value) -> Value {
     let tool = |name| json!({"name": name, "description": format!("does {name}"), "inputSchema": {"type": "object"}});
-    match message["params"]["cursor"].as_str() {
-        None => json!({"tools": [tool("add"), tool("boom")], "nextCursor": "2"}),
-        Some(_) => {
-            let mut names = vec!["progress", "never", "pair", "bad", "forget", "grow", "picture", "long"];
-            names.extend(tools.grown.load(Ordering::Relaxed).then_some("grown"));
-            json!({"tools": names.into_iter().map(tool).collect::<Vec<_>>()})
-        }
+    if message["params"]["cursor"].is_null() {
+        return json!({"tools": [tool("add"), tool("boom")], "nextCursor": "2"});
     }
+    let mut names = vec!["progress", "never", "pair", "bad", "forget", "grow", "picture", "long"];
+    names.extend(tools.grown.load(Ordering::Relaxed).then_some("grown"));
+    json!({"tools": names.into_iter().map(tool).collect::<Vec<_>>()})
 }
 
 async fn call(tools: &Tools, message: &Value) -> Response<Reply> {

@@ -86,7 +86,7 @@ async fn answer_to(stage: &Stage, client: &mut Client, id: u64, tool: Value) -> 
 
 fn prefixed() -> Plan {
     let mut plan = Plan::fake(&[]).policy(PermissionPolicy::reject());
-    plan.setup.profile.mcp.tool_prefix = "mcp__{mcp_server}__".to_owned();
+    "mcp__{mcp_server}__".clone_into(&mut plan.setup.profile.mcp.tool_prefix);
     plan
 }
 
