@@ -35,8 +35,13 @@ pub struct Shared {
 
 impl Alone {
     pub async fn start() -> anyhow::Result<Self> {
+        Self::with_tools(json!([])).await
+    }
+
+    /// The same with these tool servers.
+    pub async fn with_tools(servers: Value) -> anyhow::Result<Self> {
         let (process, mut stdin, mut lines) = start().await?;
-        let session = open(&mut stdin, &mut lines).await?;
+        let session = open(&mut stdin, &mut lines, servers).await?;
         Ok(Self { stdin, lines, session, calls: FIRST, _process: process })
     }
 
@@ -59,7 +64,7 @@ impl Shared {
         let (process, mut stdin, mut lines) = start().await?;
         let mut names = Vec::new();
         for _ in 0..sessions {
-            names.push(open(&mut stdin, &mut lines).await?);
+            names.push(open(&mut stdin, &mut lines, json!([])).await?);
         }
         let waiting = Arc::new(Mutex::new(HashMap::<u64, oneshot::Sender<()>>::new()));
         let mut reader = JoinSet::new();
@@ -130,8 +135,8 @@ async fn start() -> anyhow::Result<(Child, ChildStdin, Lines)> {
     Ok((process, stdin, lines))
 }
 
-async fn open(stdin: &mut ChildStdin, lines: &mut Lines) -> anyhow::Result<String> {
-    let opened = call(stdin, lines, "session/new", json!({"cwd": "/", "mcpServers": []})).await?;
+async fn open(stdin: &mut ChildStdin, lines: &mut Lines, servers: Value) -> anyhow::Result<String> {
+    let opened = call(stdin, lines, "session/new", json!({"cwd": "/", "mcpServers": servers})).await?;
     Ok(opened["result"]["sessionId"].as_str().context("no session")?.to_owned())
 }
 
