@@ -1,5 +1,7 @@
 //! What was said, in the core's words: borrowed from the request.
 
+use std::borrow::Cow;
+
 use gembridge_core::model::PromptAbilities;
 use gembridge_core::session::conversation::{CallName, MediaKind, Part, Role, Said, Words};
 
@@ -112,6 +114,37 @@ fn parts<'a>(at: usize, content: &'a Content<'_>) -> Result<Vec<Part<'a>>, Probl
     }
 }
 
+/// The conversation as this agent can be told it: what tools gave back reaches it by its tool server, whatever kind it
+/// is, but not in a prompt.
+pub fn for_prompts<'c, 'a>(conversation: &'c [Said<'a>], abilities: PromptAbilities) -> Cow<'c, [Said<'a>]> {
+    let is_foreign = |part: &Part<'_>| matches!(part, Part::Media(media) if !takes(abilities, media.kind).able);
+    let needs_words = |said: &Said<'_>| said.role == Role::Tool && said.parts().any(|part| is_foreign(&part));
+    if !conversation.iter().any(needs_words) {
+        return Cow::Borrowed(conversation);
+    }
+    let in_words = |part: Part<'a>| if is_foreign(&part) { Part::Text(NOT_TOLD) } else { part };
+    let said = |said: &Said<'a>| match said.role {
+        Role::Tool => Said { role: said.role, words: Words::Parts(said.parts().map(in_words).collect()) },
+        Role::System | Role::User | Role::Assistant => said.clone(),
+    };
+    conversation.iter().map(said).collect()
+}
+
+const NOT_TOLD: &str = "(something that is not text, and that cannot be shown here)";
+
+struct Takes {
+    able: bool,
+    what: &'static str,
+}
+
+fn takes(abilities: PromptAbilities, kind: MediaKind) -> Takes {
+    match kind {
+        MediaKind::Image => Takes { able: abilities.image, what: "images" },
+        MediaKind::Audio => Takes { able: abilities.audio, what: "audio" },
+        MediaKind::File => Takes { able: abilities.embedded, what: "files" },
+    }
+}
+
 /// Refuses what the agent cannot take in a prompt.
 pub fn check_abilities(conversation: &[Said<'_>], abilities: PromptAbilities, agent: &str) -> Result<(), Problem> {
     // A tool's results reach the agent by its tool server, which takes every kind.
@@ -119,11 +152,7 @@ pub fn check_abilities(conversation: &[Said<'_>], abilities: PromptAbilities, ag
     for (at, said) in prompted {
         for part in said.parts() {
             let Part::Media(media) = part else { continue };
-            let (able, what) = match media.kind {
-                MediaKind::Image => (abilities.image, "images"),
-                MediaKind::Audio => (abilities.audio, "audio"),
-                MediaKind::File => (abilities.embedded, "files"),
-            };
+            let Takes { able, what } = takes(abilities, media.kind);
             if !able {
                 let message = format!("agent `{agent}` takes no {what} in a prompt; leave them out or name another");
                 return Err(Problem::invalid(format!("messages[{at}].content"), message));

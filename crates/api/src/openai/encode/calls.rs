@@ -59,10 +59,6 @@ impl Calls {
         self.options.wording
     }
 
-    pub(super) fn made(&self) -> bool {
-        !self.known.is_empty()
-    }
-
     pub(super) fn know(&mut self, call: ClientCall) {
         if !self.known.iter().any(|known| known.id == call.id) {
             self.known.push(call);

@@ -43,9 +43,11 @@ impl Demanded {
     }
 
     /// The agent ended its turn. Another one begins with nothing said.
-    pub(super) fn judge(&mut self, called: bool) -> Verdict {
+    pub(super) fn judge(&mut self) -> Verdict {
         let output = self.output.take();
-        let delivered = Delivered { text: &self.text, output: output.as_ref(), called, refused: false };
+        // A call that reaches the client ends the answer before its turn ends: those of before went back or were taken
+        // back, and are none.
+        let delivered = Delivered { text: &self.text, output: output.as_ref(), called: false, refused: false };
         let verdict = self.judge.judge(delivered);
         if matches!(verdict, Verdict::Again(_)) {
             self.text.clear();

@@ -264,7 +264,7 @@ impl Reading {
             return Some(Ending::Forgotten(FinishReason::Stop));
         }
         let text = match end {
-            Ending::Finished(_) => match demanded.judge(self.calls.made()) {
+            Ending::Finished(_) => match demanded.judge() {
                 Verdict::Done => demanded.take_text(),
                 Verdict::Output(output) => String::from_utf8_lossy(&output.0).into_owned(),
                 Verdict::Again(prompt) => return Some(Ending::Again(prompt)),

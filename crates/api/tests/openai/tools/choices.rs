@@ -87,6 +87,26 @@ async fn calls_after_the_client_wants_none_go_back_to_the_agent() {
 }
 
 #[tokio::test]
+async fn a_call_that_went_back_to_the_agent_is_not_the_one_that_is_required() {
+    let (troupe, tools) = (idle(), Workshop::new());
+    let stage = Stage::with_tools(&troupe, &tools).await;
+    let mut strict = tool("weather");
+    strict["function"]["strict"] = json!(true);
+    let fields = json!({"tools": [strict], "tool_choice": "required"});
+    let request = Client::with("how is Paris?", fields).request();
+    let (answer, ()) = tokio::join!(stage.ask(&request), async {
+        troupe.until_prompted(0).await;
+        let wrong = tools.call(0, "weather", &json!({"town": "Paris"})).await;
+        assert_eq!(wrong.result().await.outcome, ReturnOutcome::Failed);
+        troupe.does(0, [text("It is sunny."), done()]).await;
+        prompted(&troupe, 0, 2).await;
+        troupe.does(0, [text("Still sunny."), done()]).await;
+    });
+    assert_eq!(answer.status, 502, "{}", answer.body);
+    assert_eq!(answer.json()["error"]["code"], "tool_call_missing");
+}
+
+#[tokio::test]
 async fn arguments_that_do_not_fit_a_strict_tool_go_back_to_the_agent() {
     let (troupe, tools) = (idle(), Workshop::new());
     let stage = Stage::with_tools(&troupe, &tools).await;
