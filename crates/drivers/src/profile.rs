@@ -216,6 +216,9 @@ pub struct Mcp {
     pub needs_trust: bool,
     /// The agent gives up on a call after this many seconds.
     pub call_seconds: Option<u64>,
+    /// Calls that come within so many milliseconds of each other are one round for the client. An agent that makes its
+    /// calls one after the other needs only as long as the words before a call may take to arrive.
+    pub gather_ms: u64,
 }
 
 impl Default for Mcp {
@@ -229,6 +232,7 @@ impl Default for Mcp {
             permission_title: None,
             needs_trust: false,
             call_seconds: None,
+            gather_ms: 25,
         }
     }
 }

@@ -5,13 +5,26 @@ use rmcp::model::{
     CallToolResult, ContentBlock, RequestId, Resource, ResourceContents, ServerJsonRpcMessage, ServerResult,
 };
 use rmcp::transport::streamable_http_server::session::ServerSseMessage;
+use serde_json::{Value, json};
 
 pub fn result(returned: ToolReturn) -> CallToolResult {
+    let structured = returned.content.first().and_then(structured);
     let content = returned.content.into_iter().map(block).collect();
-    match returned.outcome {
+    let mut result = match returned.outcome {
         ReturnOutcome::Done => CallToolResult::success(content),
         ReturnOutcome::Failed => CallToolResult::error(content),
-    }
+    };
+    result.structured_content = structured;
+    result
+}
+
+/// Some agents read a text that is JSON as the structured result, and refuse it where it is no object: those get one.
+fn structured(first: &Content) -> Option<Value> {
+    let Content::Text(text) = first else { return None };
+    let text = text.to_str();
+    let may_be_json = text.trim_start().starts_with(|first: char| first.is_ascii_digit() || "-[\"tfn".contains(first));
+    let value: Value = may_be_json.then(|| serde_json::from_str(&text).ok()).flatten()?;
+    Some(json!({ "result": value }))
 }
 
 pub fn failure(message: impl Into<String>) -> CallToolResult {
@@ -53,11 +66,9 @@ fn embedded(resource: ResourceContents, mime: Option<std::sync::Arc<str>>) -> Co
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use bytes::Bytes;
     use gembridge_core::model::{Opaque, Text};
-    use serde_json::json;
-
-    use super::*;
 
     #[test]
     fn every_kind_of_content_has_its_shape() {
@@ -87,6 +98,21 @@ mod tests {
             ])
         );
         assert_ne!(result.is_error, Some(true));
+    }
+
+    #[test]
+    fn a_text_that_is_json_and_no_object_comes_as_a_member_of_one_too() {
+        let structured = |text: &str| {
+            let content = vec![Content::text(text)];
+            result(ToolReturn { outcome: ReturnOutcome::Done, content }).structured_content
+        };
+        assert_eq!(structured("42"), Some(json!({"result": 42})));
+        assert_eq!(structured(" [1, 2]"), Some(json!({"result": [1, 2]})));
+        assert_eq!(structured("\"x\""), Some(json!({"result": "x"})));
+        assert_eq!(structured("null"), Some(json!({"result": null})));
+        for other in ["{\"a\":1}", "12 degrees", "sunny", "", "- a list"] {
+            assert_eq!(structured(other), None, "{other}");
+        }
     }
 
     #[test]

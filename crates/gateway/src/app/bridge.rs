@@ -204,6 +204,7 @@ pub fn limits(settings: &Settings, agent: &Agent) -> Limits {
         cancel_grace: Duration::from_millis(of_agent.cancel_grace_ms),
         ring_entries: settings.limits.history.0 as usize,
         tool_result: tool_result(&agent.profile),
+        gather: Duration::from_millis(agent.profile.mcp.gather_ms),
         ..Limits::default()
     }
 }

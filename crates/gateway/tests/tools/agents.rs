@@ -131,3 +131,22 @@ fn the_gemini_cli_is_offered_another_set_of_tools_and_declares_it() {
         messages.clone_from(&talk.messages);
     }
 }
+
+#[test]
+fn results_that_are_numbers_and_lists_reach_the_model_of_the_gemini_cli_unharmed() {
+    let runtime = runtime();
+    let api = runtime.block_on(FakeGemini::start()).unwrap();
+    let gateway = gemini(&api);
+    for result in ["4242", "[\"one\",\"two\"]", "true", "null", "{\"found\":7}"] {
+        let mut talk = Talk::new(&gateway, &["pick"], &calling("pick", &["pick"]));
+        let call = talk.calls().remove(0);
+        talk.give(&call, result);
+        assert_eq!(talk.text(), "done", "{result}");
+        let model_call = api.model_calls().pop().unwrap();
+        let returned =
+            model_call.body["contents"].as_array().unwrap().last().unwrap()["parts"][0]["functionResponse"].clone();
+        // The CLI marks what came from outside.
+        let marked = format!("<untrusted_context>\n{result}\n</untrusted_context>");
+        assert_eq!(returned["response"], json!({ "output": marked }));
+    }
+}
