@@ -51,7 +51,17 @@ pub fn built(name: &str) -> anyhow::Result<PathBuf> {
 
 impl Gateway {
     pub fn start() -> anyhow::Result<Self> {
-        let folder = tempfile::tempdir()?;
+        Self::start_in(tempfile::tempdir()?)
+    }
+
+    /// Another one in the place of this one, with what it kept.
+    pub fn restart(mut self) -> anyhow::Result<Self> {
+        end(&mut self.process);
+        let folder = std::mem::replace(&mut self.folder, tempfile::tempdir()?);
+        Self::start_in(folder)
+    }
+
+    fn start_in(folder: TempDir) -> anyhow::Result<Self> {
         let config = folder.path().join("config/gembridge");
         std::fs::create_dir_all(&config)?;
         std::fs::write(config.join("gembridge.toml"), CONFIG)?;
@@ -119,17 +129,24 @@ impl Seat {
 
 impl Drop for Gateway {
     fn drop(&mut self) {
-        // Asked first, so that it takes its agents along.
-        if let Ok(pid) = i32::try_from(self.process.id()) {
-            nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::Signal::SIGTERM).ok();
-        }
-        for _ in 0..100 {
-            if !matches!(self.process.try_wait(), Ok(None)) {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        self.process.kill().ok();
-        self.process.wait().ok();
+        end(&mut self.process);
     }
+}
+
+/// Asks it first, so that it takes its agents along. One that has ended already is left alone.
+fn end(process: &mut Child) {
+    if !matches!(process.try_wait(), Ok(None)) {
+        return;
+    }
+    if let Ok(pid) = i32::try_from(process.id()) {
+        nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::Signal::SIGTERM).ok();
+    }
+    for _ in 0..100 {
+        if !matches!(process.try_wait(), Ok(None)) {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    process.kill().ok();
+    process.wait().ok();
 }

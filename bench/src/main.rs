@@ -19,6 +19,7 @@ mod report;
 mod rivals;
 mod scenario;
 mod streams;
+mod websocket;
 
 use std::process::ExitCode;
 

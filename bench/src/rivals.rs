@@ -2,6 +2,7 @@
 
 mod litellm;
 mod nginx;
+mod relay;
 pub mod server;
 
 use std::io::{BufRead as _, BufReader};

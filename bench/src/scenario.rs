@@ -11,6 +11,8 @@ mod one_token;
 mod paced;
 mod spawn_vs_pool;
 mod thousand_clients;
+mod tool_round;
+mod ws_bridge;
 
 use crate::args::Args;
 use crate::report::Report;
@@ -33,6 +35,8 @@ pub const SCENARIOS: &[Scenario] = &[
     Scenario { name: thousand_clients::NAME, about: thousand_clients::ABOUT, run: thousand_clients::run },
     Scenario { name: idle::NAME, about: idle::ABOUT, run: idle::run },
     Scenario { name: history::NAME, about: history::ABOUT, run: history::run },
+    Scenario { name: tool_round::NAME, about: tool_round::ABOUT, run: tool_round::run },
+    Scenario { name: ws_bridge::NAME, about: ws_bridge::ABOUT, run: ws_bridge::run },
 ];
 
 /// The runtime of the gateway.

@@ -29,6 +29,10 @@ pub fn main(word: &str) -> Option<ExitCode> {
         "bare-server" => serve_bare,
         "axum-server" => serve_axum,
         "bufferless-server" => serve_bufferless,
+        "ws-relay" => super::relay::serve_relay,
+        "ws-relay-line-by-line" => super::relay::serve_relay_line_by_line,
+        "ws-fan-relay" => super::relay::serve_fan,
+        "ws-echo" => super::relay::serve_echo,
         _ => return None,
     };
     Some(match listen_and(serve) {
@@ -40,7 +44,7 @@ pub fn main(word: &str) -> Option<ExitCode> {
     })
 }
 
-type Serving = Pin<Box<dyn Future<Output = anyhow::Result<()>>>>;
+pub(super) type Serving = Pin<Box<dyn Future<Output = anyhow::Result<()>>>>;
 
 fn listen_and(serve: fn(TcpListener) -> Serving) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
