@@ -7,6 +7,7 @@ mod error;
 mod methods;
 mod replay;
 mod seat;
+mod shown;
 mod tap;
 mod upgrade;
 mod wire;
@@ -120,6 +121,7 @@ pub struct Acp {
     /// No session is left, so that there is nothing more to wait for.
     over: CancellationToken,
     connections: AtomicUsize,
+    showings: shown::Showings,
 }
 
 impl Acp {
@@ -130,6 +132,7 @@ impl Acp {
             draining: CancellationToken::new(),
             over: CancellationToken::new(),
             connections: AtomicUsize::new(0),
+            showings: shown::Showings::default(),
         })
     }
 

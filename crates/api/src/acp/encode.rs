@@ -4,6 +4,7 @@
 mod content;
 mod facts;
 mod splice;
+mod template;
 mod update;
 
 use std::sync::Arc;
@@ -23,6 +24,8 @@ use crate::websocket::write_header;
 
 pub use facts::{agent_entry, execution, iso, new_session, session_entry};
 
+pub use template::Template;
+
 use splice::{Inlay, splice};
 
 /// A session's name, ready to be written.
@@ -38,6 +41,9 @@ impl SessionName {
     }
 }
 
+/// What our marks, our name of the session and the head of the frame add.
+const MARKS_ROOM: usize = 128;
+
 /// For whom an entry is shown.
 #[derive(Clone, Copy, Debug)]
 pub enum View {
@@ -48,7 +54,12 @@ pub enum View {
 }
 
 /// Appends what a client sees of an entry; questions and their answers aside, which each client knows by its own ids.
-pub fn entry(out: &mut BytesMut, session: &SessionName, entry: &LogEntry, view: View) {
+pub fn entry(out: &mut BytesMut, session: &SessionName, template: &mut Template, entry: &LogEntry, view: View) {
+    if let Event::Text(text) | Event::Thought(text) = &entry.event
+        && template.write(out, session, entry, text)
+    {
+        return;
+    }
     if let Some(frame) = &entry.frame
         && frame.dialect == Dialect::Acp
         && !matches!(entry.event, Event::Asked(_))
@@ -100,6 +111,12 @@ pub fn present(out: &mut BytesMut, session: &SessionName, facts: &SessionFacts) 
         let params = json!({ "sessionId": session.id.to_string(), "update": update, "_meta": meta });
         notification(out, "session/update", &params);
     }
+}
+
+/// About as much as these entries take when they are shown.
+pub fn room_for(entries: &[LogEntry]) -> usize {
+    let frames = entries.iter().filter_map(|entry| entry.frame.as_ref());
+    frames.map(|frame| frame.bytes.len() + MARKS_ROOM).sum()
 }
 
 /// `_gembridge/turn_started`, for a client that may have asked for the turn.

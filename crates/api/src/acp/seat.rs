@@ -17,11 +17,16 @@ use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use super::encode::SessionName;
+use super::encode::{SessionName, Template};
 use super::replay::Window;
+use super::shown::Place;
 
 pub struct Seat {
     pub name: SessionName,
+    /// What the client is shown alone is written by this.
+    pub template: Template,
+    /// What it is shown like all the others is written here.
+    pub place: Place,
     pub handle: SessionHandle,
     pub agent: AgentName,
     /// How long a question waits for its answer.
@@ -129,6 +134,7 @@ impl Seat {
         store: Arc<dyn Store>,
         window: Window,
         announce: Announce,
+        place: Place,
         patience: impl FnOnce(&AgentName) -> Duration,
     ) -> Result<Self, Error> {
         let Joined { attachment, description, presence } = handle.join(From::After(window.after), Pace::Own).await?;
@@ -147,6 +153,8 @@ impl Seat {
         };
         Ok(Self {
             name: SessionName::new(handle.id()),
+            template: Template::default(),
+            place,
             patience: patience(&agent),
             handle,
             agent,

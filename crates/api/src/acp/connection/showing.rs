@@ -1,6 +1,6 @@
 //! What a client sees of its sessions: what was, what happens, and what it is asked.
 
-use gembridge_core::log::LogEntry;
+use gembridge_core::log::{Batch, LogEntry};
 use gembridge_core::model::{AskId, Event, SessionId};
 use gembridge_core::session::{SessionChange, TurnState};
 use serde_json::json;
@@ -9,6 +9,7 @@ use tokio::sync::broadcast::error::RecvError;
 use super::{Connection, Ending, TOO_SLOW};
 use crate::acp::encode::{self, View};
 use crate::acp::seat::{Announce, ReplayEnd, Step};
+use crate::acp::shown::Part;
 use crate::websocket::CloseCode;
 
 impl Connection {
@@ -26,17 +27,30 @@ impl Connection {
                     self.show(at, entry, View::Replay);
                 }
             }
-            Step::Live(entries) => {
-                for entry in entries.iter() {
-                    self.show(at, entry, View::Live(self.client));
-                }
-            }
+            Step::Live(entries) => self.show_live(at, &entries),
             Step::Over(end) => self.on_replayed(at, &end),
             Step::Failed(error) => {
                 tracing::error!(%error, "a log could not be read again");
                 self.ending = Some(Ending::Told(CloseCode(1011), "the session's log cannot be read now"));
             }
             Step::Gone => self.on_gone(at),
+        }
+    }
+
+    /// What looks the same to everybody who watches was written once, for all of them.
+    fn show_live(&mut self, at: usize, entries: &Batch) {
+        let view = View::Live(self.client);
+        let Some(seat) = self.seats.get(at) else { return };
+        let Some(shown) = seat.place.of(entries) else {
+            self.socket.out().reserve(encode::room_for(entries));
+            entries.iter().for_each(|entry| self.show(at, entry, view));
+            return;
+        };
+        for part in shown.parts() {
+            match part {
+                Part::Alike(frames) => self.socket.out().extend_from_slice(frames),
+                Part::Own(place) => self.show(at, &entries[place], view),
+            }
         }
     }
 
@@ -53,7 +67,7 @@ impl Connection {
                     let handle = seat.handle.clone();
                     self.calls.aside(async move { handle.cancel_turn(turn).await });
                 }
-                encode::entry(out, &seat.name, entry, view);
+                encode::entry(out, &seat.name, &mut seat.template, entry, view);
             }
             Event::Started => {
                 seat.usage = gembridge_core::model::Usage::default();
@@ -62,7 +76,7 @@ impl Connection {
             }
             Event::Usage(used) => {
                 seat.usage = *used;
-                encode::entry(out, &seat.name, entry, view);
+                encode::entry(out, &seat.name, &mut seat.template, entry, view);
             }
             Event::Ended(outcome) => {
                 let used = std::mem::take(&mut seat.usage);
@@ -87,7 +101,7 @@ impl Connection {
                     seat.open.iter().position(|entry| ask_of(entry) == Some(*ask)).map(|at| seat.open.remove(at));
                 encode::resolved(out, &seat.name, entry, asked.as_ref(), client);
             }
-            _ => encode::entry(out, &seat.name, entry, view),
+            _ => encode::entry(out, &seat.name, &mut seat.template, entry, view),
         }
     }
 

@@ -9,18 +9,18 @@ use crate::websocket::write_header;
 
 /// Where in a frame something of ours goes.
 #[derive(Debug, Default)]
-struct Places {
-    id: Option<Range<usize>>,
-    session: Option<Range<usize>>,
-    marks: Option<Marks>,
+pub(super) struct Places {
+    pub id: Option<Range<usize>>,
+    pub session: Option<Range<usize>>,
+    pub marks: Option<Marks>,
 }
 
 /// Where the value of `_meta.gembridge` goes, and what must stand around it there.
 #[derive(Debug)]
-struct Marks {
-    at: Range<usize>,
-    before: &'static str,
-    after: &'static str,
+pub(super) struct Marks {
+    pub at: Range<usize>,
+    pub before: &'static str,
+    pub after: &'static str,
 }
 
 /// What is put into a frame.
@@ -65,7 +65,7 @@ pub fn splice(out: &mut BytesMut, frame: &[u8], inlay: &Inlay<'_>) -> bool {
     true
 }
 
-fn find(frame: &[u8]) -> Option<Places> {
+pub(super) fn find(frame: &[u8]) -> Option<Places> {
     let mut places = Places::default();
     let mut members = Members::of(frame, skip_space(frame, 0))?;
     while let Some(member) = members.next()? {

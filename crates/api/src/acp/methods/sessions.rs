@@ -69,7 +69,8 @@ impl Desk {
 
     async fn seat(&self, handle: SessionHandle, window: Window, announce: Announce) -> Result<Seat, Refusal> {
         let store = Arc::clone(self.app.sessions().store());
-        Ok(Seat::take(handle, store, window, announce, |agent| self.app.patience(agent)).await?)
+        let place = self.app.showings.join(handle.id());
+        Ok(Seat::take(handle, store, window, announce, place, |agent| self.app.patience(agent)).await?)
     }
 
     /// A place at a session that is there: with what was before, or from now on.
