@@ -48,18 +48,27 @@ impl Offer {
     pub fn is_empty(&self) -> bool {
         self.tools.is_empty() && self.format.is_none()
     }
-}
 
-impl PartialEq for Offer {
-    fn eq(&self, other: &Self) -> bool {
-        let same_form = match (&self.format, &other.format) {
+    /// Whether everything that the other offers is offered here too.
+    pub fn covers(&self, other: &Self) -> bool {
+        let same_form = other.format.is_none() || Self::is_same_form(self.format.as_ref(), other.format.as_ref());
+        same_form && other.tools.iter().all(|tool| self.tools.contains(tool))
+    }
+
+    fn is_same_form(one: Option<&Arc<dyn Format>>, another: Option<&Arc<dyn Format>>) -> bool {
+        match (one, another) {
             (None, None) => true,
             (Some(one), Some(another)) => {
                 Arc::ptr_eq(one, another) || one.spec().is_some_and(|spec| another.spec() == Some(spec))
             }
             (Some(_), None) | (None, Some(_)) => false,
-        };
-        same_form && self.tools == other.tools
+        }
+    }
+}
+
+impl PartialEq for Offer {
+    fn eq(&self, other: &Self) -> bool {
+        Self::is_same_form(self.format.as_ref(), other.format.as_ref()) && self.tools == other.tools
     }
 }
 

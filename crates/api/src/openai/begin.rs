@@ -1,13 +1,16 @@
 //! From a conversation to a turn that runs: in the session that holds it, in the one the client named, or in a new
 //! one that gets it folded into one prompt.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use gembridge_core::error::Error;
 use gembridge_core::log::{From, Pace};
-use gembridge_core::model::{CallId, ClientCall, ClientId, Content, Failure, FailureKind, Prompt, ToolReturn, TurnId};
-use gembridge_core::session::conversation::{Claim, Owner, fold};
+use gembridge_core::model::{
+    AgentName, CallId, ClientCall, ClientId, Content, Failure, FailureKind, Prompt, ToolReturn, TurnId,
+};
+use gembridge_core::session::conversation::{Claim, Folded, Owner, Said, fold};
 use gembridge_core::session::{Footing, GiveBack, SessionHandle, Submission, Unanswered, Viewer};
 use gembridge_core::tool_host::Offer;
 
@@ -43,6 +46,8 @@ pub(super) enum Route {
         handle: SessionHandle,
         after: Option<TurnId>,
         prompt: Prompt,
+        /// The same as it stands beside results of calls.
+        beside: Vec<Content>,
     },
     New {
         prompt: Prompt,
@@ -127,7 +132,7 @@ pub(super) async fn refuse_calls(
 pub(super) struct Desk<'a> {
     pub(super) app: &'a Arc<OpenAi>,
     pub(super) by: ClientId,
-    offer: Offer,
+    pub(super) offer: Offer,
     instruction: Option<String>,
 }
 
@@ -136,7 +141,12 @@ impl Desk<'_> {
         let turn = match route {
             Route::New { prompt } => return Ok(Taken::Anew { prompt, left_out: None }),
             Route::Continue { claim, prompt } => self.go_on(claim, owner, prompt).await?,
-            Route::Pinned { handle, after, prompt } => self.go_on_pinned(&handle, after, prompt, body).await?,
+            Route::Pinned { handle, after, prompt, beside } => {
+                match self.go_on_without_results(&handle, beside).await? {
+                    Some(turn) => Some(turn),
+                    None => self.go_on_pinned(&handle, after, prompt, (owner, body)).await?,
+                }
+            }
             Route::Resume { resume, otherwise } => {
                 if let Some(GoingOn { turn, owner, waiting }) = self.resume(*resume, owner).await? {
                     return Ok(Taken::Begun(Box::new(Begun { waiting, ..self.begun(turn, owner) })));
@@ -151,7 +161,7 @@ impl Desk<'_> {
         if let Some(turn) = turn {
             return Ok(Taken::Begun(Box::new(self.begun(turn, owner.clone()))));
         }
-        let folded = refold(self.app, body)?;
+        let folded = refold(self.app, owner, body)?;
         Ok(Taken::Anew { prompt: folded.prompt, left_out: Some(folded.left_out) })
     }
 
@@ -204,14 +214,14 @@ impl Desk<'_> {
         handle: &SessionHandle,
         after: Option<TurnId>,
         prompt: Prompt,
-        body: &Bytes,
+        (owner, body): (&Owner, &Bytes),
     ) -> Result<Option<LiveTurn>, Problem> {
         let prompt = match after {
             None => prompt,
             Some(after) => match self.prompt_after(handle, after, prompt).await? {
                 Some(turn) => return Ok(Some(turn)),
                 // The agent forgot what the session knows: it hears all of it again.
-                None => refold(self.app, body)?.prompt,
+                None => refold(self.app, owner, body)?.prompt,
             },
         };
         let mut turn = match self.prompt(handle, None, prompt).await {
@@ -299,9 +309,10 @@ impl Desk<'_> {
 }
 
 /// Reads the whole conversation once more, for an agent that has not heard it.
-fn refold(app: &OpenAi, body: &Bytes) -> Result<gembridge_core::session::conversation::Folded, Problem> {
+fn refold(app: &OpenAi, owner: &Owner, body: &Bytes) -> Result<Folded, Problem> {
     let request = decode::parse(body)?;
-    Ok(fold(&decode::conversation(&request)?, app.config.fold_budget))
+    let conversation = decode::conversation(&request)?;
+    Ok(fold(&app.tellable(&conversation, &owner.agent), app.config.fold_budget))
 }
 
 /// Whether another model would have been taken.
@@ -321,6 +332,12 @@ fn is_of_no_model(failure: &Failure) -> bool {
 }
 
 impl OpenAi {
+    /// The conversation as the agent can be told it in a prompt. Of one that has not said yet what it takes, nothing but
+    /// text is expected.
+    pub(super) fn tellable<'c, 'a>(&self, conversation: &'c [Said<'a>], agent: &AgentName) -> Cow<'c, [Said<'a>]> {
+        decode::for_prompts(conversation, self.catalog.abilities(agent).unwrap_or_default())
+    }
+
     /// The agent does not have the model after all.
     fn refused_model(&self, owner: &Owner, certainty: Certainty, failure: &Failure) -> Result<(), Problem> {
         let model = owner.model.as_deref().unwrap_or_default();

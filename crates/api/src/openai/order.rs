@@ -7,7 +7,7 @@ use bytes::Bytes;
 use gembridge_core::error::Error;
 use gembridge_core::model::{ClientId, ClientTool, SessionId};
 use gembridge_core::session::SessionHandle;
-use gembridge_core::session::conversation::{Claim, Fingerprint, Owner, Role, Said, fold, spoken};
+use gembridge_core::session::conversation::{Claim, Fingerprint, Owner, Role, Said, fold, named, spoken};
 use gembridge_core::session::demand::Demand;
 use gembridge_core::tool_host::{Format, Offer, ToolHost};
 
@@ -102,6 +102,7 @@ impl Call {
         };
         let calls = CallOptions {
             choice: wishes.tools.choice,
+            offered: Arc::clone(&tools),
             wording: wishes.tools.wording,
             at_once: wishes.tools.at_once,
             strict,
@@ -123,6 +124,7 @@ impl Call {
         );
         let known = conversation.iter().rposition(|said| said.role == Role::Assistant).map_or(0, |at| at + 1);
         let (history, news) = conversation.split_at(known);
+        let told = app.tellable(conversation, &resolved.agent);
         let mut fingerprint = app.conversations.fingerprint();
         for said in history {
             fingerprint.add(said);
@@ -136,7 +138,7 @@ impl Call {
 
         let mut left_out = 0;
         let mut folded = || {
-            let folded = fold(conversation, app.config.fold_budget);
+            let folded = fold(&told, app.config.fold_budget);
             left_out = folded.left_out;
             folded.prompt
         };
@@ -155,8 +157,9 @@ impl Call {
                     app.conversations.forget(&owner, pin.handle.id());
                     fingerprint = None;
                 }
-                let prompt = if news.is_empty() { folded() } else { spoken(news) };
-                let route = Route::Pinned { handle: pin.handle, after: stands.map(|held| held.turn), prompt };
+                let prompt = if news.is_empty() { folded() } else { spoken(&told[known..]) };
+                let beside = if news.is_empty() { prompt.content.clone() } else { named(news) };
+                let route = Route::Pinned { handle: pin.handle, after: stands.map(|held| held.turn), prompt, beside };
                 match resume {
                     Some(resume) => Route::Resume { resume: Box::new(resume), otherwise: Some(Box::new(route)) },
                     None => route,

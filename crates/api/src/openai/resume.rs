@@ -1,9 +1,10 @@
 //! Results of calls on their way to the turn that waits for them.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use gembridge_core::error::Error;
-use gembridge_core::model::{CallId, ClientCall, SessionId, ToolReturn, TurnId};
+use gembridge_core::model::{CallId, ClientCall, Content, SessionId, ToolReturn, TurnId};
 use gembridge_core::session::conversation::{Claim, Owner};
 use gembridge_core::session::{GiveBack, Resumption, SessionHandle, Unanswered, Viewer};
 
@@ -63,6 +64,9 @@ impl Resume {
     }
 }
 
+/// How long an agent that is offered other tools in the middle of a turn gets to read their list.
+const READING: Duration = Duration::from_secs(2);
+
 const WENT_ON: &str = "the client went on without a result for this call";
 
 fn by_id(results: Vec<CallResult>) -> Option<Results> {
@@ -117,6 +121,43 @@ impl Desk<'_> {
             return Ok(None);
         }
         let Some(turn) = results.first().map(|(id, _)| id.turn()) else { return Ok(None) };
+        let (turn, waiting) = self.give(handle, turn, results, unanswered).await?;
+        let owner = Owner { principal: record.principal, agent: record.agent, model: record.model };
+        Ok(Some(GoingOn { turn, owner, waiting }))
+    }
+
+    /// What the client says to a session that it named, and that waits for results which do not come: it goes in where
+    /// they would have. `None`: nothing waits.
+    pub(super) async fn go_on_without_results(
+        &self,
+        handle: &SessionHandle,
+        said: Vec<Content>,
+    ) -> Result<Option<LiveTurn>, Problem> {
+        let failed = |call: &ClientCall| (call.id, ToolReturn::failed(WENT_ON));
+        let mut results: Vec<_> = handle.describe().await?.parked.iter().map(failed).collect();
+        let Some((last, result)) = results.last_mut() else { return Ok(None) };
+        result.content.extend(said);
+        let turn = last.turn();
+        match self.give(handle.clone(), turn, results, Unanswered::Close).await {
+            Ok((turn, _)) => Ok(Some(turn)),
+            // Somebody else was faster.
+            Err(Error::NotParked(_)) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn give(
+        &self,
+        handle: SessionHandle,
+        turn: TurnId,
+        results: Vec<(CallId, ToolReturn)>,
+        unanswered: Unanswered,
+    ) -> Result<(LiveTurn, Vec<ClientCall>), Error> {
+        // What may be called from here on is what this request says. Not every agent looks again; it is told by the
+        // failure of its call then.
+        if let Ok(offered) = tokio::time::timeout(READING, handle.offer(turn, self.offer.clone())).await {
+            offered?;
+        }
         // From here on the turn is this client's again: one that leaves takes it along.
         let (store, tasks) = (Arc::clone(self.app.sessions.store()), self.app.tasks.clone());
         let mut turn = LiveTurn::unread_turn(handle, turn, store, tasks);
@@ -126,8 +167,7 @@ impl Desk<'_> {
             tracing::debug!(session = %turn.session(), "these results were given before; the answer is told again");
         }
         turn.read_after(resumed.after);
-        let owner = Owner { principal: record.principal, agent: record.agent, model: record.model };
-        Ok(Some(GoingOn { turn, owner, waiting: resumed.waiting }))
+        Ok((turn, resumed.waiting))
     }
 }
 

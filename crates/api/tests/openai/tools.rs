@@ -360,6 +360,48 @@ async fn a_named_session_takes_tools_and_their_results() {
 }
 
 #[tokio::test]
+async fn a_client_that_goes_on_with_a_named_session_instead_of_giving_results_is_heard_at_once() {
+    let (troupe, tools) = (idle(), Workshop::new());
+    let stage = Stage::with_tools(&troupe, &tools).await;
+    let (answer, waiting) = called(&stage, &troupe, &tools, &Client::new("how is Paris?")).await;
+    let session = answer.header("x-session-id").unwrap().to_owned();
+    let pin = [("x-session-id", session.as_str())];
+    let request = Client::new("never mind, how is Rome?").request();
+    let (answer, ()) = tokio::join!(stage.ask_as("ann", &pin, &request), async {
+        let result = waiting.result().await;
+        assert_eq!(result.outcome, ReturnOutcome::Failed);
+        assert!(format!("{result:?}").contains("never mind, how is Rome?"), "{result:?}");
+        troupe.does(0, [text("Rome is fine."), done()]).await;
+    });
+    assert_eq!(answer.text(), "Rome is fine.");
+    assert_eq!(answer.header("x-session-id"), Some(session.as_str()));
+}
+
+#[tokio::test]
+async fn the_tools_that_come_with_results_are_the_ones_that_may_be_called_next() {
+    let (troupe, tools) = (idle(), Workshop::new());
+    let stage = Stage::with_tools(&troupe, &tools).await;
+    let mut client = Client::new("how is Paris?");
+    let (answer, waiting) = called(&stage, &troupe, &tools, &client).await;
+    client.fields = json!({"tools": [tool("map")]});
+    let request = client.keep(&answer).result(&ids(&answer)[0], "sunny").request();
+    let (answer, waiting) = tokio::join!(stage.ask(&request), async {
+        assert_eq!(waiting.text().await, "sunny");
+        assert_eq!(tools.offered(0), ["map"], "before it hears the result");
+        tools.call(0, "map", &json!({"city": "Paris"})).await
+    });
+    client.fields = json!({});
+    let request = client.keep(&answer).result(&ids(&answer)[0], "a map").request();
+    let (answer, ()) = tokio::join!(stage.ask(&request), async {
+        assert_eq!(waiting.text().await, "a map");
+        let unwanted = tools.call(0, "map", &json!({"city": "Rome"})).await;
+        assert!(unwanted.text().await.contains("does not offer `map` any more"));
+        troupe.does(0, [text("There."), done()]).await;
+    });
+    assert_eq!(answer.text(), "There.");
+}
+
+#[tokio::test]
 async fn two_answers_call_each_in_a_session_of_its_own() {
     let (troupe, tools) = (idle(), Workshop::new());
     let stage = Stage::with_tools(&troupe, &tools).await;

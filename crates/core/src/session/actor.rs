@@ -63,6 +63,8 @@ pub(super) struct Actor {
     facts: SessionFacts,
     /// What the agent shall be offered, whichever agent it is.
     offer: Offer,
+    /// Those who wait for the agent to read it.
+    offering: Vec<oneshot::Sender<Result<(), Error>>>,
     /// Where the agent waits for the results of its calls.
     replies: HashMap<CallId, oneshot::Sender<ToolReturn>>,
     /// The entry that last told the client what the agent waits for, while it still waits.
@@ -162,6 +164,7 @@ impl Actor {
             replies: HashMap::new(),
             told_at: None,
             given: Given::default(),
+            offering: Vec::new(),
             stage: Stage::Idle,
             idle_since: Instant::now(),
             last_turn: parts.last_turn.unwrap_or(TurnId(0)),

@@ -27,6 +27,12 @@ pub enum Command {
         given: GiveBack,
         reply: oneshot::Sender<Result<Resumed, Error>>,
     },
+    /// Offers other tools while a turn waits for results. Answered when the agent has read their list.
+    Offer {
+        turn: TurnId,
+        offer: Box<Offer>,
+        reply: oneshot::Sender<Result<(), Error>>,
+    },
     /// Ends the running turn, or the one named, also while it still waits in the queue.
     Cancel {
         turn: Option<TurnId>,
@@ -233,6 +239,12 @@ impl SessionHandle {
     /// refused as [`Error::NotParked`], unless this very result was given for it before.
     pub async fn give_back(&self, given: GiveBack) -> Result<Resumed, Error> {
         self.ask(|reply| Command::GiveBack { given, reply }).await
+    }
+
+    /// Offers this from now on, in a turn that waits for results: with them the agent may get other tools. Resolves when
+    /// it has read their list, which some agents never do; at once where nothing is new or the turn does not wait.
+    pub async fn offer(&self, turn: TurnId, offer: Offer) -> Result<(), Error> {
+        self.ask(|reply| Command::Offer { turn, offer: Box::new(offer), reply }).await
     }
 
     /// Ends this turn, unless somebody else follows the session. The caller has let go of its own attachment before.

@@ -202,3 +202,28 @@ async fn a_session_that_is_closed_while_its_agent_reads_ends_the_turn() {
     let ended = crate::support::ledger::outcomes(&world.entries(&session));
     assert_eq!(interrupted_by(&ended[&TurnId(1)]), Some(FailureKind::ShuttingDown));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_that_waits_for_results_may_be_offered_other_tools() {
+    let mut world = World::new();
+    let session = world.session().await;
+    submit(&session, "go", Some(offer(&["look"]))).await.unwrap();
+    let mut agent = world.desk.open("a").await;
+    let mut place = world.tools.next().await;
+    place.reads().await;
+    agent.expect_prompt("go").await;
+    let nothing_waits = session.offer(TurnId(1), offer(&["touch"])).await;
+    assert!(nothing_waits.is_ok() && place.is_unchanged(), "only with results");
+    let mut call = place.calls("look", "{}").await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    for known in [&["look"][..], &[]] {
+        session.offer(TurnId(1), offer(known)).await.unwrap();
+        assert!(place.is_unchanged(), "nothing is new");
+    }
+    let (offered, names) = tokio::join!(session.offer(TurnId(1), offer(&["touch"])), place.reads());
+    offered.unwrap();
+    assert_eq!(names, ["touch"]);
+    // One that never looks again does not hold anybody up for ever.
+    let unread = tokio::time::timeout(Duration::from_secs(2), session.offer(TurnId(1), offer(&["smell"]))).await;
+    assert!(unread.is_err() && call.is_waiting());
+}

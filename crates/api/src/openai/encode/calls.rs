@@ -12,6 +12,8 @@ use crate::openai::wire;
 #[derive(Clone, Debug)]
 pub(in crate::openai) struct CallOptions {
     pub choice: Choice,
+    /// What may be called.
+    pub offered: Arc<[ClientTool]>,
     pub wording: Wording,
     pub at_once: AtOnce,
     /// Tools whose arguments must fit their schema. `None`: none.
@@ -34,6 +36,8 @@ impl fmt::Debug for Strict {
 pub(super) struct Calls {
     options: CallOptions,
     known: Vec<ClientCall>,
+    /// Those that an earlier answer may have told.
+    before: Vec<CallId>,
     /// How often calls may still go back to the agent.
     refusals: usize,
 }
@@ -52,11 +56,19 @@ const MOST_REFUSALS: usize = 4;
 
 impl Calls {
     pub(super) fn new(options: CallOptions) -> Self {
-        Self { options, known: Vec::new(), refusals: MOST_REFUSALS }
+        Self { options, known: Vec::new(), before: Vec::new(), refusals: MOST_REFUSALS }
     }
 
     pub(super) fn wording(&self) -> Wording {
         self.options.wording
+    }
+
+    /// A call that waits from before, whatever is offered now.
+    pub(super) fn know_before(&mut self, call: ClientCall) {
+        if !self.known.iter().any(|known| known.id == call.id) {
+            self.before.push(call.id);
+            self.known.push(call);
+        }
     }
 
     pub(super) fn know(&mut self, call: ClientCall) {
@@ -93,6 +105,10 @@ impl Calls {
         if self.options.choice == Choice::Never {
             return Some(ToolReturn::failed("the client wants no more calls of tools; answer with what is known"));
         }
+        if !self.may_be_called(call) {
+            let message = format!("the client does not offer `{}` any more; answer without it", call.tool);
+            return Some(ToolReturn::failed(message.as_str()));
+        }
         let strict = self.options.strict.as_ref()?;
         let tool = strict.tools.iter().find(|tool| tool.name == call.tool)?;
         let spec = FormatSpec { name: None, description: None, schema: Some(tool.schema.clone()?) };
@@ -101,15 +117,22 @@ impl Calls {
         Some(ToolReturn::failed(format!("the arguments do not fit the tool's schema: {wrong}; call it again")))
     }
 
+    fn may_be_called(&self, call: &ClientCall) -> bool {
+        self.before.contains(&call.id) || self.options.offered.iter().any(|tool| tool.name == call.tool)
+    }
+
     fn too_many(&self, calls: Vec<ClientCall>) -> Parking {
-        match self.options.choice {
-            Choice::Never => {
-                let message = "the agent goes on calling tools, but `tool_choice` is `none`; allow them or ask anew";
-                Parking::Fail(Failure::new(FailureKind::LimitReached, message))
-            }
-            // The client's own check will say the same.
-            Choice::AsItLikes | Choice::Always => Parking::Show(calls),
+        if self.options.choice == Choice::Never {
+            let message = "the agent goes on calling tools, but `tool_choice` is `none`; allow them or ask anew";
+            return Parking::Fail(Failure::new(FailureKind::LimitReached, message));
         }
+        if let Some(call) = calls.iter().find(|call| !self.may_be_called(call)) {
+            let message =
+                format!("the agent goes on calling `{}`, which is not in `tools`; add it or ask anew", call.tool);
+            return Parking::Fail(Failure::new(FailureKind::LimitReached, message));
+        }
+        // The client's own check will say the same.
+        Parking::Show(calls)
     }
 }
 

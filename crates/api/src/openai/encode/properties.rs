@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use gembridge_core::model::{CallId, ClientCall, Event, Opaque, Outcome, SessionId, Stop, TurnId};
+use gembridge_core::model::{CallId, ClientCall, ClientTool, Event, Opaque, Outcome, SessionId, Stop, TurnId};
 use gembridge_core::session::demand::Demand;
 use gembridge_core::tool_host::Format;
 use proptest::prelude::*;
@@ -61,7 +61,8 @@ fn options() -> impl Strategy<Value = ReadingOptions> {
     (demand, wording, limit, any::<bool>()).prop_map(|(demand, wording, limit, many)| {
         let many = many && wording == Wording::Tools;
         let at_once = if many { AtOnce::Many } else { AtOnce::One };
-        let calls = CallOptions { choice: Choice::AsItLikes, wording, at_once, strict: None };
+        let offered = Arc::new([ClientTool { name: "tool".into(), description: None, schema: None }]);
+        let calls = CallOptions { choice: Choice::AsItLikes, offered, wording, at_once, strict: None };
         ReadingOptions { stop: vec!["aa".into()], limit, show_tools: false, calls, demand }
     })
 }

@@ -79,7 +79,7 @@ impl Reading {
     /// Calls that wait from before.
     pub(in crate::openai) fn know(&mut self, waiting: Vec<ClientCall>) {
         for call in waiting {
-            self.calls.know(call);
+            self.calls.know_before(call);
         }
     }
 

@@ -27,7 +27,11 @@ async fn only_what_may_be_called_is_offered() {
     ] {
         let (troupe, tools) = (idle(), Workshop::new());
         let stage = Stage::with_tools(&troupe, &tools).await;
-        let (answer, _waiting) = called(&stage, &troupe, &tools, &wanted(&choice)).await;
+        let request = wanted(&choice).request();
+        let (answer, _waiting) = tokio::join!(stage.ask(&request), async {
+            troupe.until_prompted(0).await;
+            tools.call(0, "time", &json!({"city": "Paris"})).await
+        });
         assert_eq!(ids(&answer).len(), 1, "{choice}");
         assert_eq!(tools.offered(0), offered, "{choice}");
     }

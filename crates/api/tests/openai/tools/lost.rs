@@ -152,3 +152,21 @@ async fn a_client_that_leaves_while_its_results_are_answered_cancels_the_turn() 
     }
     troupe.until_cancelled(0).await;
 }
+
+#[tokio::test]
+async fn an_image_that_a_tool_gave_back_does_not_keep_an_agent_that_takes_none_from_answering() {
+    let (troupe, tools) = (Troupe::new(|_| vec![vec![text("a cat"), done()]]), Workshop::new());
+    let stage = Stage::with_tools(&troupe, &tools).await;
+    let image = json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0="}});
+    let function = json!({"name": "look", "arguments": "{}"});
+    let call = json!({"id": "call_elsewhere", "type": "function", "function": function});
+    let messages = json!([
+        {"role": "user", "content": "what is it?"},
+        {"role": "assistant", "content": null, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "call_elsewhere", "content": [{"type": "text", "text": "see"}, image]},
+    ]);
+    let answer = stage.ask(&json!({"model": "played", "messages": messages})).await;
+    assert_eq!(answer.text(), "a cat", "{}", answer.body);
+    let told = &troupe.prompts(0)[0];
+    assert!(told.contains("look gave back:\nsee") && told.ends_with("cannot be shown here)"), "{told}");
+}

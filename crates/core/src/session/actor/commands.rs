@@ -31,6 +31,7 @@ impl Actor {
                 let resumed = self.on_give_back(given);
                 answer(reply, resumed);
             }
+            Command::Offer { turn, offer, reply } => self.on_offer(turn, *offer, reply),
             Command::Abandon { turn, reply } => answer(reply, self.on_abandon(turn)),
             Command::Cancel { turn, reply } => answer(reply, self.on_cancel(turn)),
             Command::Answer { ask, answer: given, by, reply } => {

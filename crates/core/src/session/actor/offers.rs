@@ -1,16 +1,18 @@
 //! What the agent is offered: a prompt that comes with tools waits until the agent has read their list.
 
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::turns::Unsent;
-use super::{Actor, Stage};
+use super::{Actor, Stage, answer};
 use crate::driver::SessionSpec;
 use crate::error::Error;
-use crate::model::{Failure, FailureKind};
+use crate::model::{Failure, FailureKind, TurnId};
 use crate::session::agent::Agent;
 use crate::session::place::Place;
 use crate::session::queue::Waiting;
 use crate::tool_host::Offer;
+use crate::turn::Turn;
 
 /// What stands between a prompt and the agent that is there.
 pub(super) enum Readiness {
@@ -62,7 +64,28 @@ impl Actor {
         }
     }
 
+    /// Offers other tools while the turn waits for results.
+    pub(super) fn on_offer(&mut self, turn: TurnId, offer: Offer, reply: oneshot::Sender<Result<(), Error>>) {
+        let waits = |running: &Turn| running.id() == turn && running.parked_calls().next().is_some();
+        let is_waiting = matches!(&self.stage, Stage::Running(running) if waits(running));
+        // Less than there is takes an agent longer to read than a call in vain.
+        if !is_waiting || !self.agent.has_place() || self.offer.covers(&offer) {
+            return answer(reply, Ok(()));
+        }
+        self.offer = offer;
+        match self.present() {
+            Readiness::Ready | Readiness::NoPlace => answer(reply, Ok(())),
+            Readiness::Unread => {
+                self.offering.retain(|waiting| !waiting.is_closed());
+                self.offering.push(reply);
+            }
+        }
+    }
+
     pub(super) fn on_offer_read(&mut self) {
+        for waiting in self.offering.drain(..) {
+            answer(waiting, Ok(()));
+        }
         if matches!(self.stage, Stage::Offering { .. }) {
             if let Err(unsent) = self.send_prompt() {
                 self.end_unsent(unsent);
