@@ -8,6 +8,7 @@ mod showing;
 
 use std::collections::HashMap;
 use std::future::poll_fn;
+use std::ops::ControlFlow;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -25,7 +26,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use self::asks::Asks;
 use self::calls::{Calls, Done};
 use super::seat::{Seat, Step};
-use super::tap::{Direction, Tapped};
+use super::tap::{Direction, Tapped, session_of, split_frame};
 use super::wire::ReplayWish;
 use super::{Acp, Manner};
 use crate::identity::Identity;
@@ -125,6 +126,9 @@ struct Pace {
 
 /// Things done in one go.
 const SHARE: usize = 128;
+
+/// Bytes that go out at once; less waits for what else there is.
+const GATHERED: usize = 64 << 10;
 
 const PACE_WINDOW: Duration = Duration::from_secs(10);
 
@@ -275,16 +279,13 @@ impl Connection {
         }
     }
 
-    /// Writes what there is, and says what happened first. Nothing more is taken from the sessions while the client
-    /// is behind: their logs wait for it as long as they can, and then let it go.
+    /// Says what happened first, and writes when nothing did: what comes together goes out together. Nothing more is
+    /// taken from the sessions while the client is behind: their logs wait for it as long as they can, and then let it
+    /// go.
     fn poll_woken(&mut self, cx: &mut Context<'_>) -> Poll<Woken> {
-        let behind = self.socket.behind();
-        if let Poll::Ready(Err(_)) = self.socket.poll_write(cx) {
+        let is_much = self.socket.behind() >= GATHERED || !self.has_room();
+        if is_much && self.write(cx).is_break() {
             return Poll::Ready(Woken::Broken);
-        }
-        if self.is_full && self.socket.behind() < behind {
-            // It is slow and takes what it gets: that is a sign of life, and its own are not read meanwhile.
-            self.life = Life { heard: Instant::now(), asked: false };
         }
         if let Poll::Ready(done) = self.calls.poll_done(cx) {
             return Poll::Ready(Woken::Done(done));
@@ -301,7 +302,23 @@ impl Connection {
                 }
             }
         }
+        if !is_much && self.write(cx).is_break() {
+            return Poll::Ready(Woken::Broken);
+        }
         Poll::Pending
+    }
+
+    /// Writes what there is. Breaks when the other end is gone.
+    fn write(&mut self, cx: &mut Context<'_>) -> ControlFlow<()> {
+        let behind = self.socket.behind();
+        if let Poll::Ready(Err(_)) = self.socket.poll_write(cx) {
+            return ControlFlow::Break(());
+        }
+        if self.is_full && self.socket.behind() < behind {
+            // It is slow and takes what it gets: that is a sign of life, and its own are not read meanwhile.
+            self.life = Life { heard: Instant::now(), asked: false };
+        }
+        ControlFlow::Continue(())
     }
 
     fn on_woken(&mut self, woken: Woken) {
@@ -367,32 +384,5 @@ impl Pace {
         }
         self.messages += 1;
         self.messages <= per_second.saturating_mul(10)
-    }
-}
-
-/// The session that a message names, for the tap.
-fn session_of(message: &str) -> Option<String> {
-    #[derive(serde::Deserialize)]
-    struct Message {
-        params: Option<super::wire::ForSession>,
-    }
-    serde_json::from_str::<Message>(message).ok()?.params.map(|params| params.session_id)
-}
-
-/// The message of the first text frame of ours, and what follows it. Other frames are skipped.
-fn split_frame(mut bytes: &[u8]) -> Option<(&[u8], &[u8])> {
-    loop {
-        let (first, second) = (*bytes.first()?, *bytes.get(1)?);
-        let (length, head) = match second {
-            126 => (usize::from(u16::from_be_bytes(bytes.get(2..4)?.try_into().ok()?)), 4),
-            127 => (usize::try_from(u64::from_be_bytes(bytes.get(2..10)?.try_into().ok()?)).ok()?, 10),
-            short => (usize::from(short), 2),
-        };
-        let message = bytes.get(head..head + length)?;
-        let rest = &bytes[head + length..];
-        if first == 0x81 {
-            return Some((message, rest));
-        }
-        bytes = rest;
     }
 }

@@ -38,3 +38,30 @@ impl Direction {
         }
     }
 }
+
+/// The session that a message names.
+pub(super) fn session_of(message: &str) -> Option<String> {
+    #[derive(serde::Deserialize)]
+    struct Message {
+        params: Option<super::wire::ForSession>,
+    }
+    serde_json::from_str::<Message>(message).ok()?.params.map(|params| params.session_id)
+}
+
+/// The message of the first text frame of ours, and what follows it. Other frames are skipped.
+pub(super) fn split_frame(mut bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    loop {
+        let (first, second) = (*bytes.first()?, *bytes.get(1)?);
+        let (length, head) = match second {
+            126 => (usize::from(u16::from_be_bytes(bytes.get(2..4)?.try_into().ok()?)), 4),
+            127 => (usize::try_from(u64::from_be_bytes(bytes.get(2..10)?.try_into().ok()?)).ok()?, 10),
+            short => (usize::from(short), 2),
+        };
+        let message = bytes.get(head..head + length)?;
+        let rest = &bytes[head + length..];
+        if first == 0x81 {
+            return Some((message, rest));
+        }
+        bytes = rest;
+    }
+}

@@ -43,7 +43,9 @@ impl Connection {
         let Some(seat) = self.seats.get(at) else { return };
         let Some(shown) = seat.place.of(entries) else {
             self.socket.out().reserve(encode::room_for(entries));
-            entries.iter().for_each(|entry| self.show(at, entry, view));
+            for entry in entries.iter() {
+                self.show(at, entry, view);
+            }
             return;
         };
         for part in shown.parts() {
