@@ -191,11 +191,11 @@ fn masked(opcode: u8, body: &[u8]) -> Vec<u8> {
     match (u8::try_from(body.len()), u16::try_from(body.len())) {
         (Ok(short), _) if short < 126 => frame.push(0x80 | short),
         (_, Ok(medium)) => {
-            frame.push(0x80 | 126);
+            frame.push(0xfe);
             frame.extend(medium.to_be_bytes());
         }
         _ => {
-            frame.push(0x80 | 127);
+            frame.push(0xff);
             frame.extend((body.len() as u64).to_be_bytes());
         }
     }

@@ -28,12 +28,12 @@ enum Leave {
     OneByOne,
 }
 
-/// A relay that sends what is there together.
+/// A relay that gathers: what is there goes out together.
 pub fn serve_relay(listener: TcpListener) -> Serving {
     serve(listener, |stream| relay(stream, Leave::Together))
 }
 
-/// A relay that sends each line as it comes.
+/// A relay as one is written: each line goes out as it comes.
 pub fn serve_relay_line_by_line(listener: TcpListener) -> Serving {
     serve(listener, |stream| relay(stream, Leave::OneByOne))
 }

@@ -34,6 +34,10 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
         resting::measure(args, &mut report)?;
     }
     report.note(
+        "the relay sends each line of its agent as it comes, as relays do; the one that gathers sends those that are there \
+         together, and is the least that can be: nothing is read, numbered, kept on disk or told twice",
+    );
+    report.note(
         "CPU of the gateway and of the relay alone: agents, guards and clients are left out. Every message is compared \
          with what the agent sent, our marks taken out, and their numbers leave no gap",
     );

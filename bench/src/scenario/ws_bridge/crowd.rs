@@ -23,8 +23,8 @@ pub fn measure(args: &Args, clients: usize, report: &mut Report) -> anyhow::Resu
     let script = Script::Chunks { count: BURST, size: SIZE };
     let times = MESSAGES / (clients * BURST as usize);
     let series = |what: &str, unit| Series::new(format!("{clients} clients: {what}"), unit);
-    let mut cpu = ["gateway", "relay"].map(|who| series(who, "µs/message"));
-    let mut pace = ["gateway", "relay"].map(|who| series(who, "messages/ms"));
+    let mut cpu = ["gateway", "relay that gathers"].map(|who| series(who, "µs/message"));
+    let mut pace = ["gateway", "relay that gathers"].map(|who| series(who, "messages/ms"));
     let mut memory = series("gateway, most memory", "MB");
     on_client_runtime(async {
         let gateway = Gateway::start()?;
@@ -44,7 +44,8 @@ pub fn measure(args: &Args, clients: usize, report: &mut Report) -> anyhow::Resu
         anyhow::Ok(())
     })?;
     report.show_all(cpu.iter().chain(&pace).chain([&memory]));
-    report.ratio(format!("{clients} clients: CPU, gateway : relay"), &cpu[0], &cpu[1], Some(Bar::gate_at_most(1.5)));
+    let dearer = Some(Bar::gate_at_most(1.5));
+    report.ratio(format!("{clients} clients: CPU, gateway : relay that gathers"), &cpu[0], &cpu[1], dearer);
     Ok(())
 }
 
