@@ -18,6 +18,8 @@ const ADDED_BY_AGENTS: [&str; 1] = ["wait_for_previous"];
 pub struct List {
     shown: Vec<Tool>,
     by_name: HashMap<Arc<str>, Entry>,
+    /// What tools are called by their client, where they are shown under another name.
+    by_own_name: HashMap<Arc<str>, Arc<str>>,
 }
 
 /// What answers to a name.
@@ -53,6 +55,9 @@ impl List {
         let schema = Arc::new(object_schema(tool.schema.as_ref()));
         let description = tool.description.as_ref().map(|text| text.to_string().into());
         self.shown.push(Tool::new_with_raw(shown.to_string(), description, schema.clone()));
+        if shown != tool.name {
+            self.by_own_name.insert(tool.name.clone(), shown.clone());
+        }
         self.by_name.insert(shown, Entry::Client { name: tool.name.clone(), schema });
     }
 
@@ -62,7 +67,7 @@ impl List {
     }
 
     pub fn find(&self, called: &str, naming: &Naming) -> Option<&Entry> {
-        naming.find(called, &self.by_name)
+        naming.find(called, &self.by_name).or_else(|| self.by_name.get(naming.find(called, &self.by_own_name)?))
     }
 }
 
@@ -145,6 +150,24 @@ mod tests {
         let shown = list.tools()[1].name.to_string();
         assert_ne!(shown, ANSWER);
         assert!(matches!(list.find(&shown, &naming), Some(Entry::Client { name, .. }) if name.as_ref() == ANSWER));
+    }
+
+    #[test]
+    fn a_tool_that_is_shown_under_another_name_answers_to_its_own_too() {
+        let long = "x".repeat(64);
+        let tools = vec![tool("read_file", None), tool(&long, None)];
+        let naming = Naming::new("gembridge", &[], 64).without(&["read_file".into()]);
+        let list = List::new(&Offer { tools: tools.into(), format: None }, &naming);
+        let own = |called: &str| match list.find(called, &naming) {
+            Some(Entry::Client { name, .. }) => name.to_string(),
+            _ => String::new(),
+        };
+        let shown = list.tools()[0].name.to_string();
+        assert_ne!(shown, "read_file");
+        for called in [shown.as_str(), "read_file", "mcp_gembridge_read_file"] {
+            assert_eq!(own(called), "read_file", "{called}");
+        }
+        assert_eq!(own(&format!("mcp_gembridge_{long}")), long);
     }
 
     #[test]

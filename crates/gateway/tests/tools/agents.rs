@@ -150,3 +150,22 @@ fn results_that_are_numbers_and_lists_reach_the_model_of_the_gemini_cli_unharmed
         assert_eq!(returned["response"], json!({ "output": marked }));
     }
 }
+
+#[test]
+fn the_gemini_cli_calls_a_clients_tool_that_is_named_like_one_of_its_own() {
+    let runtime = runtime();
+    let api = runtime.block_on(FakeGemini::start()).unwrap();
+    let gateway = gemini(&api);
+    let mut first = Talk::new(&gateway, &["read_file"], "which tools are there?");
+    first.text();
+    let declared = api.model_calls()[0].body["tools"][0]["functionDeclarations"][0]["name"].clone();
+    let declared = declared.as_str().expect("it is declared").to_owned();
+    assert!(declared.starts_with("mcp_host-tools_read_file"), "{declared}");
+    let call = json!({"call": {"name": declared, "args": {"n": 1}}});
+    let script = json!({"calls": [[call], [{"text": "read"}]]});
+    let mut talk = Talk::new(&gateway, &["read_file"], &format!("please SCRIPT:{script}:END"));
+    let call = talk.calls().remove(0);
+    assert_eq!(call.name, "read_file", "the client hears its own name");
+    talk.give(&call, "a line");
+    assert_eq!(talk.text(), "read");
+}
