@@ -109,11 +109,7 @@ fn owed_of(drafts: &[Draft]) -> Vec<Draft> {
             (Event::Ended(outcome), _) => Event::Ended(outcome.clone()),
             (_, None) => return None,
             (_, Some(wait)) if lost.contains(&wait) => return None,
-            (_, Some(Wait::Ask(ask))) => Event::Answered { ask, answer: Answer::Cancelled, by: AnsweredBy::Cancel },
-            (_, Some(Wait::Call(call))) => {
-                let result = Box::new(ToolReturn::failed(NOT_KEPT));
-                Event::Returned { call, result, by: ReturnedBy::Cancel }
-            }
+            (_, Some(wait)) => wait.given_up(NOT_KEPT),
         };
         Some(Draft { turn: draft.turn, event, frame: None })
     });
@@ -130,14 +126,30 @@ pub(super) enum Wait {
     Call(CallId),
 }
 
+impl Wait {
+    /// It ends without an answer or a result.
+    pub(super) fn given_up(self, why: &str) -> Event {
+        match self {
+            Self::Ask(ask) => Event::Answered { ask, answer: Answer::Cancelled, by: AnsweredBy::Cancel },
+            Self::Call(call) => {
+                Event::Returned { call, result: Box::new(ToolReturn::failed(why)), by: ReturnedBy::Cancel }
+            }
+        }
+    }
+}
+
 /// The waits that begin among the drafts.
 pub(super) fn waits_in(drafts: &[Draft]) -> Vec<Wait> {
-    let waits = drafts.iter().filter_map(|draft| match &draft.event {
+    drafts.iter().filter_map(|draft| begun_by(&draft.event)).collect()
+}
+
+/// The wait that begins with this event.
+pub(super) fn begun_by(event: &Event) -> Option<Wait> {
+    match event {
         Event::Asked(ask) => Some(Wait::Ask(ask.id)),
         Event::Called(call) => Some(Wait::Call(call.id)),
         _ => None,
-    });
-    waits.collect()
+    }
 }
 
 /// The wait that ends with this event.

@@ -19,9 +19,7 @@ use crate::driver::{Driver, Resume, SessionSpec, SlashCommands, ToolServer};
 use crate::error::Error;
 use crate::limit::Limits;
 use crate::log::{Draft, LogEntry, SessionLog};
-use crate::model::{
-    AgentName, Event, Failure, FailureKind, Outcome, Principal, Seq, SessionFacts, SessionId, Timestamp, TurnId,
-};
+use crate::model::{AgentName, Principal, Seq, SessionFacts, SessionId, Timestamp, TurnId};
 use crate::store::{LogWriter, Reopened, SessionRecord, Store, StoreError};
 use crate::tool_host::ToolHost;
 use crate::turn::PermissionPolicy;
@@ -274,7 +272,7 @@ impl Sessions {
         let mut facts = SessionFacts::default();
         past.tail.iter().for_each(|entry| facts.learn(&entry.event));
         let mut journal = Journal::new(SessionLog::new(writer, past.last, past.tail, setup.limits));
-        journal.append(past.unfinished.into_iter().map(interrupted).collect())?;
+        journal.append(past.unfinished)?;
         let (mailbox, commands) = mpsc::channel(MAILBOX);
         let handle = SessionHandle::new(record.id, mailbox);
         let live = Live { handle: handle.clone(), principal: record.principal.clone() };
@@ -367,7 +365,8 @@ struct Past {
     last: Seq,
     last_turn: Option<TurnId>,
     tail: Vec<LogEntry>,
-    unfinished: Vec<TurnId>,
+    /// The ends that are missing in the log.
+    unfinished: Vec<Draft>,
     lost: Option<String>,
 }
 
@@ -375,10 +374,4 @@ impl Past {
     fn none() -> Self {
         Self { last: Seq::START, last_turn: None, tail: Vec::new(), unfinished: Vec::new(), lost: None }
     }
-}
-
-/// The end of a turn that ran when the process ended.
-fn interrupted(turn: TurnId) -> Draft {
-    let failure = Failure::new(FailureKind::ShuttingDown, "the gateway stopped while the turn ran; what came is kept");
-    Draft { turn: Some(turn), event: Event::Ended(Outcome::Interrupted(failure)), frame: None }
 }

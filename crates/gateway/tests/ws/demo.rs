@@ -170,3 +170,25 @@ fn a_session_that_waits_for_a_tool_of_its_client_is_shown_waiting() {
         message["method"] == "_gembridge/session_changed" && message["params"]["session"]["state"] == "idle"
     });
 }
+
+#[test]
+fn r1_a_question_that_was_open_when_the_gateway_was_killed_is_settled_when_it_is_back() {
+    let mut gateway = Home::new().serve();
+    let mut client = Client::known(&gateway, "/acp");
+    let session = client.new_session();
+    client.prompt(&session, "permission rm -r build");
+    let request = client.named("session/request_permission");
+    let ask = &request["params"]["_meta"]["gembridge"];
+    // The same home, after a kill without a goodbye.
+    let home = std::mem::replace(&mut gateway.home, Home::new());
+    drop(gateway);
+    let gateway = home.serve();
+    let mut back = Client::known(&gateway, &format!("/acp?session={session}&after={}", ask["seq"]));
+    let shown = back.until(|message| message["method"] == "_gembridge/replay_ended");
+    let resolved = shown.iter().find(|message| message["method"] == "_gembridge/request_resolved").unwrap();
+    assert_eq!((&resolved["params"]["ask"], &resolved["params"]["by"]), (&ask["ask"], &json!("cancel")));
+    let ended = shown.iter().find(|message| message["method"] == "_gembridge/turn_ended").unwrap();
+    assert_eq!(ended["params"]["outcome"], "interrupted");
+    let error = back.call("session/no_such_thing", &json!({ "sessionId": session })).unwrap_err();
+    assert_eq!((&error["code"], &error["data"]["code"]), (&json!(-32601), &json!("method_not_found")));
+}
