@@ -142,12 +142,27 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
             return;
         }
         loop {
-            let received = std::future::poll_fn(|cx| self.poll_receive(cx)).await;
-            if let Received::Ended(_) = received {
-                break;
+            match std::future::poll_fn(|cx| self.poll_receive(cx)).await {
+                Received::Ended(Arrived::Broken(_)) => return self.read_past().await,
+                Received::Ended(_) => break,
+                Received::Text(_) | Received::Sign => {}
             }
         }
         // Gone already, or going: both are the end.
         drop(std::future::poll_fn(|cx| Pin::new(&mut self.io).poll_shutdown(cx)).await);
+    }
+
+    /// Takes what the other end still sends until it has gone. A connection that is closed on unread bytes is reset, and
+    /// the other end would never learn why.
+    async fn read_past(mut self) {
+        drop(std::future::poll_fn(|cx| Pin::new(&mut self.io).poll_shutdown(cx)).await);
+        let mut scratch = vec![0; READ];
+        loop {
+            let mut buffer = ReadBuf::new(&mut scratch);
+            let read = std::future::poll_fn(|cx| Pin::new(&mut self.io).poll_read(cx, &mut buffer)).await;
+            if read.is_err() || buffer.filled().is_empty() {
+                return;
+            }
+        }
     }
 }
