@@ -4,6 +4,7 @@ mod asks;
 mod calls;
 mod dispatch;
 mod prompting;
+mod seating;
 mod showing;
 
 use std::collections::HashMap;
@@ -45,8 +46,9 @@ pub(super) struct Guest {
     pub connection_id: String,
     pub identity: Identity,
     pub lease: Option<KeyLease>,
-    /// The session that its address names.
+    /// The session that its address names, until it is shown.
     pub session: Option<SessionHandle>,
+    pub named: Option<SessionId>,
     pub replay: ReplayWish,
     pub manner: Manner,
 }
@@ -252,8 +254,11 @@ impl Connection {
 
     async fn leave(mut self) {
         self.app.connections.fetch_sub(1, Ordering::Relaxed);
-        self.keep_permits();
-        let Self { mut socket, ending, calls, seats, .. } = self;
+        let mut seats = std::mem::take(&mut self.seats);
+        for seat in &mut seats {
+            self.keep_permits_of(seat);
+        }
+        let Self { mut socket, ending, calls, .. } = self;
         // What it waits for is waited for by nobody.
         drop((calls, seats));
         if let Some(Ending::Told(code, reason)) = ending {
@@ -261,21 +266,6 @@ impl Connection {
         }
         if tokio::time::timeout(GOODBYE, socket.finish()).await.is_err() {
             tracing::debug!("a client left without a goodbye");
-        }
-    }
-
-    /// Turns go on without their client, and hold their places among the turns of their agent until they end.
-    fn keep_permits(&mut self) {
-        for seat in &mut self.seats {
-            for own in seat.prompts.drain(..) {
-                if let (Some(turn), Some(permit)) = (own.turn, own.permit) {
-                    let handle = seat.handle.clone();
-                    self.app.tasks.spawn(async move {
-                        calls::until_ended(&handle, turn).await;
-                        drop(permit);
-                    });
-                }
-            }
         }
     }
 

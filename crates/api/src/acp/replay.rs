@@ -1,7 +1,7 @@
 //! Which entries of a log a client is shown again: after a number it saw, or by time and by whole turns.
 
 use gembridge_core::log::LogEntry;
-use gembridge_core::model::{Seq, SessionId, Timestamp};
+use gembridge_core::model::{Seq, SessionId, Timestamp, TurnId};
 use gembridge_core::store::{Store, StoreError, TurnStart};
 
 use super::error::Refusal;
@@ -13,6 +13,8 @@ pub struct Window {
     pub after: Seq,
     pub since: Option<Timestamp>,
     pub before: Option<Timestamp>,
+    /// Entries of earlier turns are left out: the end of an answer whose beginning is not shown.
+    pub turn: Option<TurnId>,
 }
 
 /// Turns are looked at one by one where a time says which; beyond so many, the oldest are not.
@@ -21,6 +23,7 @@ const MOST_TURNS: usize = 1 << 20;
 impl Window {
     pub fn shows(&self, entry: &LogEntry) -> bool {
         entry.seq > self.after
+            && (entry.turn.is_none() || entry.turn >= self.turn)
             && self.since.is_none_or(|since| entry.at > since)
             && self.before.is_none_or(|before| entry.at < before)
     }
@@ -43,39 +46,69 @@ pub fn check(wish: &ReplayWish) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Finds where to begin. The last turns of a log are found without reading it.
-pub async fn window(store: &dyn Store, id: SessionId, wish: &ReplayWish) -> Result<Window, StoreError> {
+/// Finds where to begin. The last turns of a log are found without reading it. `begun` is the turn that runs now: those
+/// after it wait, and do not count.
+pub async fn window(
+    store: &dyn Store,
+    id: SessionId,
+    wish: &ReplayWish,
+    begun: Option<TurnId>,
+    waiting: usize,
+) -> Result<Window, StoreError> {
     if let Some(after) = wish.after {
         return Ok(Window { after: Seq(after), ..Window::default() });
     }
     let (since, before) = (wish.since.map(Timestamp), wish.before.map(Timestamp));
     let wanted = match wish.limit {
         None if since.is_none() => 0,
-        Some(limit) if since.is_none() && before.is_none() => usize::try_from(limit).unwrap_or(MOST_TURNS),
+        Some(limit) if since.is_none() && before.is_none() => {
+            usize::try_from(limit).unwrap_or(MOST_TURNS).saturating_add(waiting)
+        }
         None | Some(_) => MOST_TURNS,
     };
     let starts = match wanted.min(MOST_TURNS) {
         0 => Vec::new(),
         turns => store.turn_starts(id, turns).await?,
     };
-    Ok(Window { after: first(&starts, since, before, wish.limit), since, before })
+    let starts = Starts { newest: &starts, is_all: starts.len() < wanted, begun };
+    let (after, turn) = starts.first(since, before, wish.limit);
+    Ok(Window { after, since, before, turn })
 }
 
-/// The number before the first turn that is shown. A turn that began before `since` may still have entries after it.
-fn first(starts: &[TurnStart], since: Option<Timestamp>, before: Option<Timestamp>, limit: Option<u64>) -> Seq {
-    let from = since.map_or(0, |since| starts.partition_point(|start| start.at <= since).saturating_sub(1));
-    let until = before.map_or(starts.len(), |before| starts.partition_point(|start| start.at < before));
-    let shown = starts.get(from..until).unwrap_or_default();
-    let Some(limit) = limit else {
-        return if since.is_some() { shown.first().map_or(Seq::START, |start| start.after) } else { Seq::START };
-    };
-    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-    match shown.len().checked_sub(limit).map(|at| shown.get(at)) {
-        // None of the turns: nothing that is there now.
-        Some(None) => Seq(u64::MAX),
-        Some(Some(start)) => start.after,
-        // Fewer turns than asked for: all of them, and what came before the first.
-        None => shown.first().filter(|_| since.is_some()).map_or(Seq::START, |start| start.after),
+/// Turns of a session, the newest last.
+struct Starts<'a> {
+    newest: &'a [TurnStart],
+    /// There are none before them.
+    is_all: bool,
+    begun: Option<TurnId>,
+}
+
+impl Starts<'_> {
+    /// The number before the first turn that is shown, and that turn. A turn that began before `since` may still have
+    /// entries after it.
+    fn first(&self, since: Option<Timestamp>, before: Option<Timestamp>, limit: Option<u64>) -> (Seq, Option<TurnId>) {
+        let everything = (Seq::START, None);
+        let from = since.map_or(0, |since| self.newest.partition_point(|start| start.at <= since).saturating_sub(1));
+        let until = before.map_or(self.newest.len(), |before| self.newest.partition_point(|start| start.at < before));
+        let shown = self.newest.get(from..until).unwrap_or_default();
+        // What came before the very first turn belongs to it.
+        let from_first = match shown.first() {
+            Some(start) if from > 0 || !self.is_all => (start.after, None),
+            _ => everything,
+        };
+        let Some(limit) = limit else { return if since.is_some() { from_first } else { everything } };
+        let waiting = self.begun.map_or(0, |begun| shown.iter().filter(|start| start.turn > begun).count());
+        let limit = match usize::try_from(limit).unwrap_or(usize::MAX) {
+            0 => 0,
+            limit => limit.saturating_add(waiting),
+        };
+        match shown.len().checked_sub(limit).map(|at| shown.get(at)) {
+            // None of the turns: nothing that is there now.
+            Some(None) => (Seq(u64::MAX), None),
+            Some(Some(start)) => (start.after, Some(start.turn)),
+            // Fewer turns than asked for: all of them, and what came before the first.
+            None => from_first,
+        }
     }
 }
 
@@ -110,7 +143,26 @@ mod tests {
             (at(1_100), at(1_400), Some(2), Seq(20)),
             (at(1_100), at(1_400), Some(9), Seq(10)),
         ] {
-            assert_eq!(first(&starts(), since, before, limit), expected, "{since:?} {before:?} {limit:?}");
+            let all = starts();
+            let starts = Starts { newest: &all, is_all: true, begun: None };
+            assert_eq!(starts.first(since, before, limit).0, expected, "{since:?} {before:?} {limit:?}");
         }
+    }
+    #[test]
+    fn turns_that_wait_do_not_count_and_earlier_answers_are_not_shown_by_their_ends() {
+        let all = starts();
+        let starts = |begun| Starts { newest: &all, is_all: false, begun };
+        assert_eq!(starts(None).first(None, None, Some(1)), (Seq(40), Some(TurnId(5))));
+        assert_eq!(starts(Some(TurnId(3))).first(None, None, Some(1)), (Seq(20), Some(TurnId(3))));
+        assert_eq!(starts(Some(TurnId(3))).first(None, None, Some(0)).0, Seq(u64::MAX));
+        let window = Window { after: Seq(20), turn: Some(TurnId(3)), ..Window::default() };
+        let entry = |turn: Option<u64>| LogEntry {
+            seq: Seq(21),
+            at: Timestamp(0),
+            turn: turn.map(TurnId),
+            event: gembridge_core::model::Event::Started,
+            frame: None,
+        };
+        assert!(window.shows(&entry(None)) && window.shows(&entry(Some(3))) && !window.shows(&entry(Some(2))));
     }
 }

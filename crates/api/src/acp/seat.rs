@@ -14,6 +14,7 @@ use gembridge_core::session::{Description, Joined, Presence, SessionHandle};
 use gembridge_core::store::{Store, StoreError};
 use serde_json::Value;
 use serde_json::value::RawValue;
+use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
@@ -40,7 +41,11 @@ pub struct Seat {
     /// The questions that nobody has answered.
     pub open: Vec<LogEntry>,
     /// What a request gets once everything was shown again.
-    pub after_replay: Option<(Box<RawValue>, Value)>,
+    pub after_replay: Vec<(Box<RawValue>, Value)>,
+    /// The last entry before it was taken: what comes after it comes live.
+    pub joined: Seq,
+    /// Nothing more comes: the session ended, or this client did not keep up.
+    pub is_let_go: bool,
     /// This client can answer what the agent asks.
     _presence: Presence,
     source: Source,
@@ -162,7 +167,9 @@ impl Seat {
             usage: Usage::default(),
             order: None,
             open: Vec::new(),
-            after_replay: None,
+            after_replay: Vec::new(),
+            joined: attachment.last,
+            is_let_go: false,
             _presence: presence,
             source: Source::Replay(Box::new(replay)),
             follow: attachment.follow,
@@ -198,6 +205,34 @@ impl Seat {
                 Poll::Ready(step)
             }
         }
+    }
+
+    /// Whether the replay that is still to come shows this entry.
+    pub fn shows_again(&self, entry: &LogEntry) -> bool {
+        matches!(&self.source, Source::Replay(replay) if replay.window.shows(entry))
+    }
+
+    /// Takes what happened and was not shown yet. Whether it would have been next.
+    pub fn unread(&mut self) -> (bool, Vec<Batch>) {
+        let mut unread = Vec::new();
+        loop {
+            match self.follow.try_recv() {
+                Ok(batch) => unread.push(batch),
+                Err(TryRecvError::Empty) => break,
+                Err(TryRecvError::Disconnected) => {
+                    self.is_let_go = true;
+                    break;
+                }
+            }
+        }
+        (matches!(self.source, Source::Live), unread)
+    }
+
+    /// Whether a request of this id still waits for its answer here.
+    pub fn owes(&self, request: &RawValue) -> bool {
+        let mut requests = self.prompts.iter().map(|own| &own.request);
+        requests.any(|own| own.get() == request.get())
+            || self.after_replay.iter().any(|(own, _)| own.get() == request.get())
     }
 
     /// The prompt that became this turn, once its entry is seen. Whether it was cancelled before that.

@@ -100,7 +100,8 @@ async fn switch(app: &Arc<Acp>, mut request: Request, manner: Manner) -> Result<
     if let Ok(value) = HeaderValue::try_from(&connection_id) {
         response.headers_mut().insert(CONNECTION_ID, value);
     }
-    let guest = Guest { connection_id, identity, lease, session, replay: query.replay, manner };
+    let named = query.session;
+    let guest = Guest { connection_id, identity, lease, session, named, replay: query.replay, manner };
     let (upgrading, task) = (hyper::upgrade::on(&mut request), Arc::clone(app));
     app.tasks.spawn(async move {
         match upgrading.await {

@@ -175,3 +175,19 @@ async fn with_nobody_attached_policy_decides_and_time_does() {
     troupe.until("a second answer", |troupe| troupe.answers(0).len() == 2).await;
     assert_eq!(troupe.answers(0).last(), Some(&(AskId(1), Answer::Option("yes".into()))));
 }
+
+#[tokio::test]
+async fn an_answer_that_says_nothing_is_refused_and_the_question_is_put_again() {
+    let troupe = Troupe::new(|_| vec![asks(1)]);
+    let stage = Stage::new(&troupe);
+    let mut client = stage.client().await;
+    let session = client.new_session().await;
+    client.prompt(&session, "go").await;
+    let request = asked(&mut client).await;
+    client.send(&json!({ "jsonrpc": "2.0", "id": request["id"], "result": {} })).await;
+    client.named("_gembridge/answer_refused").await;
+    let again = asked(&mut client).await;
+    assert_ne!(again["id"], request["id"]);
+    client.send(&selected(&again, "yes")).await;
+    client.named("_gembridge/request_resolved").await;
+}

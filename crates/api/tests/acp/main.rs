@@ -4,6 +4,7 @@ mod asks;
 mod attach;
 mod frames;
 mod handshake;
+mod haste;
 mod limits;
 mod prompts;
 mod properties;

@@ -168,3 +168,27 @@ async fn load_shows_everything_before_it_answers_and_resume_shows_nothing() {
     let both = json!({ "sessionId": session, "after": 1, "limit": 1 });
     assert_eq!(other.call("_gembridge/attach", both).await.unwrap_err()["code"], -32602);
 }
+
+#[tokio::test]
+async fn since_the_beginning_is_everything_and_a_number_is_of_its_own_session() {
+    let troupe = Troupe::echo();
+    let stage = Stage::new(&troupe);
+    let mut client = stage.client().await;
+    let session = client.new_session().await;
+    // Something that came before the first turn.
+    client.call("session/set_mode", json!({ "sessionId": session, "modeId": "plan" })).await.unwrap();
+    for number in 1..=3 {
+        let id = client.prompt(&session, &format!("q{number}")).await;
+        client.answer(id).await.unwrap();
+    }
+    let mut late = stage.attached(&session, "&since=0").await;
+    assert_eq!(seqs(&replayed(&mut late).await), (1..=13).collect::<Vec<_>>());
+    let mut late = stage.attached(&session, "&since=0&limit=99").await;
+    assert_eq!(seqs(&replayed(&mut late).await), (1..=13).collect::<Vec<_>>());
+
+    let other = told(&stage).await;
+    let mut back = stage.attached(&session, "&after=10").await;
+    assert_eq!(seqs(&replayed(&mut back).await), [11, 12, 13]);
+    back.call("session/load", json!({ "sessionId": other, "cwd": "/", "mcpServers": [] })).await.unwrap();
+    assert_eq!(prompts(&replayed(&mut back).await), ["q1", "q2", "q3", "q4", "q5"]);
+}

@@ -87,3 +87,19 @@ async fn sessions_are_listed_newest_first_searched_and_hidden_until_used() {
     admin.initialize().await;
     assert_eq!(titles(&admin.call("_gembridge/sessions", json!({})).await.unwrap()).len(), 3);
 }
+
+#[tokio::test]
+async fn sessions_that_are_hidden_take_nobody_s_place_in_a_list() {
+    let stage = Stage::new(&Troupe::echo());
+    let mut client = stage.client().await;
+    let session = client.new_session().await;
+    let id = client.prompt(&session, "the only one").await;
+    client.answer(id).await.unwrap();
+    for _ in 0..120 {
+        stage.foreign_session("ann").await;
+    }
+    let listed = client.call("session/list", json!({})).await.unwrap();
+    assert_eq!(listed["sessions"][0]["sessionId"], session);
+    let listed = client.call("_gembridge/sessions", json!({ "limit": 3 })).await.unwrap();
+    assert_eq!(listed["sessions"].as_array().unwrap().len(), 1);
+}

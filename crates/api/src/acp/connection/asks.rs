@@ -91,6 +91,7 @@ impl Connection {
             Ok(Ok(answer)) => Some(answer),
             Ok(Err(refusal)) => {
                 self.refuse_answer(session, ask, &refusal.message);
+                self.ask_again(session, ask);
                 return;
             }
             // It cannot answer; somebody else may.

@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use gembridge_core::model::SessionId;
-use gembridge_core::session::SessionHandle;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -11,7 +9,6 @@ use super::calls::Done;
 use super::{Connection, Ending, Greeting, Watch};
 use crate::acp::error::Refusal;
 use crate::acp::methods::{self, Desk};
-use crate::acp::seat::{Taken, When};
 use crate::acp::{Manner, decode, encode, wire};
 use crate::jsonrpc::{self, Incoming, Malformed, PARSE_ERROR};
 use crate::websocket::CloseCode;
@@ -26,7 +23,7 @@ impl Connection {
             }
             Ok(Incoming::Notification { method, params }) => {
                 if self.may_begin(&method) {
-                    self.on_notification(&method, params);
+                    self.on_notification(&method, params, text);
                 }
             }
             Ok(Incoming::Response { id, result }) => self.on_response(id, result),
@@ -64,7 +61,7 @@ impl Connection {
             identity: self.guest.identity.clone(),
             viewer: self.viewer.clone(),
             connection_id: self.guest.connection_id.clone(),
-            named: self.guest.session.as_ref().map(SessionHandle::id),
+            named: self.guest.named,
         }
     }
 
@@ -79,7 +76,7 @@ impl Connection {
             encode::result(self.socket.out(), id, &json!({}));
             return Ok(());
         }
-        if self.calls.has(id) {
+        if self.calls.has(id) || self.seats.iter().any(|seat| seat.owes(id)) {
             return Err(Refusal::request("a request with this `id` is under way; give each its own"));
         }
         if self.calls.len() >= self.app.parts.config.calls {
@@ -96,7 +93,7 @@ impl Connection {
             }
             "session/new" => {
                 let (new, wishes) = (decode::params::<wire::NewSession>(params)?, decode::wishes(params)?);
-                self.check_seats()?;
+                self.check_seats(None)?;
                 self.calls.spawn(id, async move {
                     match desk.new_session(new, wishes).await {
                         Ok((session, taken)) => Done::Seated { session, request: Some(request), taken: Ok(taken) },
@@ -179,37 +176,11 @@ impl Connection {
         self.calls.spawn(id, async move { Done::Reply { request, result: call.await } });
     }
 
-    fn attach(&mut self, id: &RawValue, method: &str, params: Option<&RawValue>, desk: Desk) -> Result<(), Refusal> {
-        let session = decode::session(params)?;
-        self.check_seats()?;
-        let (wish, when) = match method {
-            "session/load" => (Some(decode::wishes(params)?.replay), When::AfterReplay),
-            "_gembridge/attach" => (Some(decode::params::<wire::ReplayWish>(params)?), When::AtOnce),
-            _ => (None, When::AtOnce),
-        };
-        // What the address asked for holds where the request says nothing.
-        let wish = wish.map(|wish| if wish == wire::ReplayWish::default() { self.guest.replay } else { wish });
-        let request = id.to_owned();
-        self.calls.spawn(id, async move {
-            let taken = desk.attach(session, wish, when).await;
-            Done::Seated { session, request: Some(request), taken }
-        });
-        Ok(())
-    }
-
-    pub(super) fn check_seats(&self) -> Result<(), Refusal> {
-        let most = self.app.parts.config.seats;
-        if self.seats.len() + self.waiting.len() < most {
-            return Ok(());
-        }
-        Err(Refusal::busy(format!("a client follows at most {most} sessions; detach from one first")))
-    }
-
-    fn on_notification(&mut self, method: &str, params: Option<&RawValue>) {
+    fn on_notification(&mut self, method: &str, params: Option<&RawValue>, text: &str) {
         match method {
             "session/cancel" => {
                 if let Ok(session) = decode::session(params) {
-                    self.cancel(session);
+                    self.cancel(session, text);
                 }
             }
             "$/cancel_request" => {
@@ -220,29 +191,6 @@ impl Connection {
             // Nobody waits for an answer to what we do not know.
             _ => {}
         }
-    }
-
-    fn leave_session(&mut self, session: SessionId) {
-        if let Some(at) = self.seats.iter().position(|seat| seat.name.id == session) {
-            let seat = self.seats.remove(at);
-            self.asks.leave(session);
-            for own in seat.prompts {
-                let refusal = Refusal::new(crate::acp::error::CANCELLED, "detached", "the client left the session");
-                encode::error(self.socket.out(), &own.request, &refusal);
-            }
-        }
-    }
-
-    /// The session that the address names, from where the address says.
-    fn show_named_session(&mut self) {
-        // Once, however often a client says who it is.
-        let Some(handle) = self.guest.session.take() else { return };
-        let (session, wish, desk) = (handle.id(), self.guest.replay, self.desk());
-        self.waiting.entry(session).or_default();
-        self.calls.run(async move {
-            let taken = desk.attach(session, Some(wish), When::AtOnce).await;
-            Done::Seated { session, request: None, taken }
-        });
     }
 
     pub(super) fn show_all_sessions(&mut self) {
@@ -275,23 +223,5 @@ impl Connection {
             }
             Done::Nothing => {}
         }
-    }
-
-    fn on_seated(&mut self, request: Option<Box<RawValue>>, taken: Taken) {
-        let Taken { mut seat, result, when } = taken;
-        match (request, when) {
-            (Some(request), When::AtOnce) => encode::result(self.socket.out(), &request, &result),
-            (Some(request), When::AfterReplay) => seat.after_replay = Some((request, result)),
-            (None, _) => {}
-        }
-        let session = seat.name.id;
-        if let Some(at) = self.seats.iter().position(|other| other.name.id == session) {
-            // It begins anew at the same session: what it waits for stays, and what it was asked is asked again.
-            let old = self.seats.remove(at);
-            seat.prompts = old.prompts;
-            seat.order = old.order;
-            self.asks.leave(session);
-        }
-        self.seats.push(seat);
     }
 }

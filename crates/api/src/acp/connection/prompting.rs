@@ -20,9 +20,6 @@ impl Connection {
             return self.wait_for_seat(session, text);
         };
         let prompt = decode::prompt(params)?;
-        if self.seats[at].own(id).is_some() {
-            return Err(Refusal::request("a prompt with this `id` is under way; give each its own"));
-        }
         let principal = &self.guest.identity.principal;
         let line = self.app.parts.queues.get(&self.seats[at].agent);
         let waiter = match line.map(|line| line.enter(principal, 1)) {
@@ -86,7 +83,7 @@ impl Connection {
             waiting.push(text.to_owned());
             return Ok(());
         }
-        self.check_seats()?;
+        self.check_seats(Some(session))?;
         self.waiting.insert(session, vec![text.to_owned()]);
         let desk = self.desk();
         self.calls.run(async move {
@@ -112,7 +109,14 @@ impl Connection {
     }
 
     /// Ends the turn that runs, and every prompt of this client that waits.
-    pub(super) fn cancel(&mut self, session: SessionId) {
+    pub(super) fn cancel(&mut self, session: SessionId, text: &str) {
+        // Prompts that wait for their place are cancelled when they have it, not overtaken.
+        if let Some(waiting) = self.waiting.get_mut(&session).filter(|waiting| !waiting.is_empty()) {
+            if waiting.len() < 2 * self.app.parts.config.calls {
+                waiting.push(text.to_owned());
+            }
+            return;
+        }
         let Some(seat) = self.seats.iter().find(|seat| seat.name.id == session) else {
             let (desk, viewer) = (self.desk(), self.viewer.clone());
             self.calls.aside(async move { desk.app.sessions().get(session, &viewer).await?.cancel().await });
@@ -142,9 +146,25 @@ impl Connection {
                 return;
             }
         }
+        if self.forget_waiting(request) {
+            encode::result(self.socket.out(), request, &json!({ "stopReason": "cancelled" }));
+            return;
+        }
         if self.calls.abort(request) {
             encode::error(self.socket.out(), request, &Refusal::cancelled());
         }
+    }
+
+    /// Takes out the prompt of this request, if it still waits for its place.
+    fn forget_waiting(&mut self, request: &RawValue) -> bool {
+        let is_it = |text: &String| matches!(jsonrpc::read(text), Ok(Incoming::Request { id, .. }) if id.get() == request.get());
+        self.waiting.values_mut().any(|waiting| {
+            let found = waiting.iter().position(is_it);
+            found.is_some_and(|at| {
+                waiting.remove(at);
+                true
+            })
+        })
     }
 
     pub(super) fn on_prompted(&mut self, session: SessionId, request: &RawValue, accepted: Result<Started, Refusal>) {

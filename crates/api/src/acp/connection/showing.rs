@@ -1,7 +1,7 @@
 //! What a client sees of its sessions: what was, what happens, and what it is asked.
 
 use gembridge_core::log::{Batch, LogEntry};
-use gembridge_core::model::{AskId, Event, SessionId};
+use gembridge_core::model::{AskId, Event, Outcome, SessionId};
 use gembridge_core::session::{SessionChange, TurnState};
 use serde_json::json;
 use tokio::sync::broadcast::error::RecvError;
@@ -56,20 +56,16 @@ impl Connection {
         }
     }
 
-    fn show(&mut self, at: usize, entry: &LogEntry, view: View) {
+    pub(super) fn show(&mut self, at: usize, entry: &LogEntry, view: View) {
         let (client, Some(seat)) = (self.client, self.seats.get_mut(at)) else { return };
         let out = self.socket.out();
         match &entry.event {
             Event::Prompted { by, .. } => {
-                if matches!(view, View::Live(_))
-                    && *by == client
-                    && let Some(turn) = entry.turn
-                    && seat.claim(turn)
-                {
-                    let handle = seat.handle.clone();
-                    self.calls.aside(async move { handle.cancel_turn(turn).await });
-                }
+                let is_own = matches!(view, View::Live(_)) && *by == client;
                 encode::entry(out, &seat.name, &mut seat.template, entry, view);
+                if is_own {
+                    self.claim(at, entry);
+                }
             }
             Event::Started => {
                 seat.usage = gembridge_core::model::Usage::default();
@@ -81,14 +77,8 @@ impl Connection {
                 encode::entry(out, &seat.name, &mut seat.template, entry, view);
             }
             Event::Ended(outcome) => {
-                let used = std::mem::take(&mut seat.usage);
-                encode::turn_ended(out, &seat.name, entry, outcome, &used);
-                if let Some(own) = seat.finish(entry.turn) {
-                    match encode::prompt_result(outcome, &used, entry) {
-                        Ok(result) => encode::result(out, &own.request, &result),
-                        Err(refusal) => encode::error(out, &own.request, &refusal),
-                    }
-                }
+                encode::turn_ended(out, &seat.name, entry, outcome, &seat.usage);
+                self.answer_prompt(at, entry, outcome);
             }
             Event::Asked(_) => {
                 // On a replay it is only known for the answer that follows; which are open is said at its end.
@@ -104,6 +94,27 @@ impl Connection {
                 encode::resolved(out, &seat.name, entry, asked.as_ref(), client);
             }
             _ => encode::entry(out, &seat.name, &mut seat.template, entry, view),
+        }
+    }
+
+    /// A prompt of this client is in the log.
+    pub(super) fn claim(&mut self, at: usize, entry: &LogEntry) {
+        let (Some(seat), Some(turn)) = (self.seats.get_mut(at), entry.turn) else { return };
+        if seat.claim(turn) {
+            let handle = seat.handle.clone();
+            self.calls.aside(async move { handle.cancel_turn(turn).await });
+        }
+    }
+
+    /// A turn has ended; whoever asked for it hears how.
+    pub(super) fn answer_prompt(&mut self, at: usize, entry: &LogEntry, outcome: &Outcome) {
+        let Some(seat) = self.seats.get_mut(at) else { return };
+        let used = std::mem::take(&mut seat.usage);
+        if let Some(own) = seat.finish(entry.turn) {
+            match encode::prompt_result(outcome, &used, entry) {
+                Ok(result) => encode::result(self.socket.out(), &own.request, &result),
+                Err(refusal) => encode::error(self.socket.out(), &own.request, &refusal),
+            }
         }
     }
 
@@ -146,7 +157,7 @@ impl Connection {
             encode::new_session(&mut params, &found.facts);
             encode::notification(self.socket.out(), "_gembridge/replay_ended", &params);
         }
-        if let Some((request, result)) = seat.after_replay.take() {
+        for (request, result) in std::mem::take(&mut seat.after_replay) {
             encode::result(self.socket.out(), &request, &result);
         }
         for entry in &end.open {
@@ -172,9 +183,7 @@ impl Connection {
             return;
         }
         // The log of a closed session holds the end of every turn; this client was let go before it came.
-        for own in seat.prompts {
-            encode::error(self.socket.out(), &own.request, &gembridge_core::error::Error::Closed.into());
-        }
+        self.refuse_prompts(seat.prompts, &gembridge_core::error::Error::Closed.into());
         let params = json!({ "sessionId": seat.name.id.to_string() });
         encode::notification(self.socket.out(), "_gembridge/session_closed", &params);
     }

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use gembridge_core::driver::Change;
-use gembridge_core::model::{Opaque, SessionId};
+use gembridge_core::error::Error;
+use gembridge_core::model::{FailureKind, Opaque, SessionId};
 use gembridge_core::session::SessionHandle;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -13,6 +14,7 @@ use serde_json::{Value, json};
 use super::Desk;
 use crate::acp::error::Refusal;
 use crate::acp::{decode, wire};
+use crate::jsonrpc::METHOD_NOT_FOUND;
 
 /// What shall be done with a session.
 pub enum Order {
@@ -96,7 +98,12 @@ impl Desk {
 /// Changes it at the agent, which is woken for that.
 async fn changed(handle: &SessionHandle, change: Change) -> Result<Value, Refusal> {
     handle.wake().await?;
-    let changed = handle.change(change).await?;
+    let changed = handle.change(change).await.map_err(|error| match error {
+        Error::Agent(failure) if failure.kind == FailureKind::Unsupported => {
+            Refusal::new(METHOD_NOT_FOUND, "method_not_found", failure.message)
+        }
+        other => other.into(),
+    })?;
     let answer = changed.answer.and_then(|answer| serde_json::from_slice(&answer.0).ok());
     Ok(answer.filter(Value::is_object).unwrap_or_else(|| json!({})))
 }

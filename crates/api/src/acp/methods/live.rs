@@ -1,5 +1,7 @@
 //! The live view: all sessions that a client may see, whoever began them, and the agents that there are.
 
+use std::sync::Arc;
+
 use gembridge_core::session::{SessionView, Standing, TurnState};
 use serde_json::{Value, json};
 
@@ -10,6 +12,8 @@ use crate::acp::wire::SessionsWish;
 
 const SESSIONS: usize = 200;
 const MOST_SESSIONS: usize = 5_000;
+/// Sessions that are looked at, at most about so many, for those that are shown.
+const DEEPEST: usize = 100_000;
 
 /// Sessions in which nothing was said are nobody's business: some are made ahead of time.
 pub fn is_shown(view: &SessionView) -> bool {
@@ -25,8 +29,7 @@ impl Desk {
         let limit = wish.limit.unwrap_or(SESSIONS).min(MOST_SESSIONS);
         let wanted = wish.search.as_deref().map(str::to_lowercase).filter(|search| !search.is_empty());
         // A search looks at more than it shows.
-        let depth = if wanted.is_some() { MOST_SESSIONS } else { limit.saturating_mul(2) };
-        let views = self.app.sessions().views(&self.viewer, depth).await?;
+        let views = self.shown(if wanted.is_some() { MOST_SESSIONS } else { limit }).await?;
         let is_wanted = |view: &SessionView| {
             let Some(wanted) = &wanted else { return true };
             let title = view.record.title.as_deref().unwrap_or_default().to_lowercase();
@@ -34,17 +37,32 @@ impl Desk {
                 || view.record.agent.as_str().contains(wanted.as_str())
                 || view.record.id.to_string().starts_with(wanted.as_str())
         };
-        let shown = views.iter().filter(|view| is_shown(view) && is_wanted(view)).take(limit);
+        let shown = views.iter().filter(|view| is_wanted(view)).take(limit);
         let sessions: Vec<_> = shown.map(|view| encode::session_entry(view)).collect();
         Ok(json!({ "sessions": sessions }))
     }
 
+    /// The newest sessions that are shown, so many if there are: those that are not shown take nobody's place.
+    pub async fn shown(&self, wanted: usize) -> Result<Vec<Arc<SessionView>>, Refusal> {
+        let mut depth = wanted;
+        loop {
+            let mut views = self.app.sessions().views(&self.viewer, depth).await?;
+            let is_all = views.len() < depth;
+            views.retain(|view| is_shown(view));
+            if is_all || views.len() >= wanted || depth >= DEEPEST {
+                views.truncate(wanted);
+                return Ok(views);
+            }
+            depth = depth.saturating_mul(4);
+        }
+    }
+
     /// For a watcher that missed something.
     pub async fn all_sessions(&self) -> Vec<Value> {
-        match self.app.sessions().views(&self.viewer, SESSIONS).await {
-            Ok(views) => views.iter().filter(|view| is_shown(view)).map(|view| encode::session_entry(view)).collect(),
+        match self.shown(SESSIONS).await {
+            Ok(views) => views.iter().map(|view| encode::session_entry(view)).collect(),
             Err(error) => {
-                tracing::warn!(%error, "the sessions cannot be listed");
+                tracing::warn!(error = error.message, "the sessions cannot be listed");
                 Vec::new()
             }
         }

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use gembridge_core::driver::{SlashCommands, ToolServer};
-use gembridge_core::model::{AgentName, Seq, SessionFacts, SessionId};
-use gembridge_core::session::{Description, NewSession, SessionHandle};
+use gembridge_core::model::{AgentName, Seq, SessionFacts, SessionId, TurnId};
+use gembridge_core::session::{Description, NewSession, SessionHandle, TurnState};
 use serde_json::{Value, json};
 
 use super::Desk;
@@ -80,9 +80,12 @@ impl Desk {
             Some(wish) => {
                 replay::check(&wish)?;
                 let store = self.app.sessions().store();
-                let window =
-                    replay::window(store.as_ref(), id, &wish).await.map_err(gembridge_core::error::Error::from)?;
-                (window, Announce::Yes)
+                let (begun, waiting) = match wish.limit {
+                    Some(_) => running(&handle).await?,
+                    None => (None, 0),
+                };
+                let window = replay::window(store.as_ref(), id, &wish, begun, waiting);
+                (window.await.map_err(gembridge_core::error::Error::from)?, Announce::Yes)
             }
             None => (Window { after: Seq(u64::MAX), ..Window::default() }, Announce::No),
         };
@@ -125,8 +128,7 @@ impl Desk {
             None => 0,
             Some(cursor) => cursor.parse().map_err(|_| Refusal::params("`cursor` is none that was given here"))?,
         };
-        let mut views = self.app.sessions().views(&self.viewer, skip + PAGE + 1).await?;
-        views.retain(|view| super::is_shown(view));
+        let views = self.shown(skip + PAGE + 1).await?;
         let entry = |view: &Arc<gembridge_core::session::SessionView>| {
             let record = &view.record;
             let workspace = record.workspace.as_deref().or_else(|| self.app.card(&record.agent)?.workspace.as_deref());
@@ -209,4 +211,13 @@ impl Desk {
             Rank::User => SlashCommands::AsText,
         }
     }
+}
+
+/// The turn that runs now, and how many wait behind it.
+async fn running(handle: &SessionHandle) -> Result<(Option<TurnId>, usize), Refusal> {
+    let found = handle.describe().await?;
+    Ok(match found.turn {
+        TurnState::Idle => (None, 0),
+        TurnState::Opening(turn) | TurnState::Running(turn) => (Some(turn), found.queued),
+    })
 }

@@ -1,0 +1,153 @@
+//! A client's places at its sessions: taken, taken anew, and left.
+
+use gembridge_core::log::LogEntry;
+use gembridge_core::model::{Event, SessionId};
+use serde_json::value::RawValue;
+
+use super::calls::{Done, until_ended};
+use super::{Connection, Ending, TOO_SLOW};
+use crate::acp::encode::{self, View};
+use crate::acp::error::{CANCELLED, Refusal};
+use crate::acp::methods::Desk;
+use crate::acp::seat::{OwnPrompt, Seat, Taken, When};
+use crate::acp::{decode, wire};
+
+impl Connection {
+    pub(super) fn attach(
+        &mut self,
+        id: &RawValue,
+        method: &str,
+        params: Option<&RawValue>,
+        desk: Desk,
+    ) -> Result<(), Refusal> {
+        let session = decode::session(params)?;
+        self.check_seats(Some(session))?;
+        let (wish, when) = match method {
+            "session/load" => (Some(decode::wishes(params)?.replay), When::AfterReplay),
+            "_gembridge/attach" => (Some(decode::params::<wire::ReplayWish>(params)?), When::AtOnce),
+            _ => (None, When::AtOnce),
+        };
+        let from_address = self.wish_of_address(session);
+        let wish = wish.map(|wish| if wish == wire::ReplayWish::default() { from_address } else { wish });
+        let request = id.to_owned();
+        self.calls.spawn(id, async move {
+            let taken = desk.attach(session, wish, when).await;
+            Done::Seated { session, request: Some(request), taken }
+        });
+        Ok(())
+    }
+
+    /// What the address asked for holds where a request says nothing; a number only for the session that it is from.
+    fn wish_of_address(&self, session: SessionId) -> wire::ReplayWish {
+        let wish = self.guest.replay;
+        let is_of_another = self.guest.named.is_some_and(|named| named != session);
+        wire::ReplayWish { after: wish.after.filter(|_| !is_of_another), ..wish }
+    }
+
+    /// Whether there is room for a place at this session, or at a new one.
+    pub(super) fn check_seats(&self, session: Option<SessionId>) -> Result<(), Refusal> {
+        let most = self.app.parts.config.seats;
+        let is_taken = self.seats.iter().any(|seat| Some(seat.name.id) == session);
+        if is_taken || self.seats.len() + self.waiting.len() < most {
+            return Ok(());
+        }
+        Err(Refusal::busy(format!("a client follows at most {most} sessions; detach from one first")))
+    }
+
+    /// The session that the address names, from where the address says.
+    pub(super) fn show_named_session(&mut self) {
+        // Once, however often a client says who it is.
+        let Some(handle) = self.guest.session.take() else { return };
+        let (session, wish, desk) = (handle.id(), self.guest.replay, self.desk());
+        self.waiting.entry(session).or_default();
+        self.calls.run(async move {
+            let taken = desk.attach(session, Some(wish), When::AtOnce).await;
+            Done::Seated { session, request: None, taken }
+        });
+    }
+
+    pub(super) fn on_seated(&mut self, request: Option<Box<RawValue>>, taken: Taken) {
+        let Taken { mut seat, result, when } = taken;
+        let session = seat.name.id;
+        let place = self.seats.iter().position(|other| other.name.id == session);
+        if place.is_some() && request.is_none() && !seat.is_announced() {
+            // Taken for messages that waited, and another request was faster.
+            self.serve_waiting(session);
+            return;
+        }
+        match (request, when) {
+            (Some(request), When::AtOnce) => encode::result(self.socket.out(), &request, &result),
+            (Some(request), When::AfterReplay) => seat.after_replay.push((request, result)),
+            (None, _) => {}
+        }
+        if let Some(at) = place {
+            self.give_up_place(at, &mut seat);
+        }
+        self.seats.push(seat);
+    }
+
+    /// The client begins anew at the same session: what it waits for stays, and what it was asked is asked again.
+    fn give_up_place(&mut self, at: usize, new: &mut Seat) {
+        let (was_live, unread) = self.seats[at].unread();
+        // What the new place neither shows again nor will see happen.
+        for entry in unread.iter().flat_map(|batch| batch.iter()).filter(|entry| entry.seq <= new.joined) {
+            if was_live && !new.shows_again(entry) {
+                self.show(at, entry, View::Live(self.client));
+            } else {
+                self.keep_account(at, entry);
+            }
+        }
+        let old = self.seats.remove(at);
+        new.order = old.order;
+        new.after_replay.splice(..0, old.after_replay);
+        self.asks.leave(new.name.id);
+        if !old.is_let_go {
+            new.prompts = old.prompts;
+        } else if old.handle.is_closed() {
+            self.refuse_prompts(old.prompts, &gembridge_core::error::Error::Closed.into());
+        } else if !old.prompts.is_empty() {
+            self.ending = Some(Ending::Told(TOO_SLOW, "this client did not keep up; come back with `after`"));
+        }
+    }
+
+    /// What an entry means for the client's own prompts, without showing it.
+    fn keep_account(&mut self, at: usize, entry: &LogEntry) {
+        match &entry.event {
+            Event::Prompted { by, .. } if *by == self.client => self.claim(at, entry),
+            Event::Started => {
+                self.seats[at].start(entry.turn);
+            }
+            Event::Usage(used) => self.seats[at].usage = *used,
+            Event::Ended(outcome) => self.answer_prompt(at, entry, outcome),
+            _ => {}
+        }
+    }
+
+    pub(super) fn leave_session(&mut self, session: SessionId) {
+        if let Some(at) = self.seats.iter().position(|seat| seat.name.id == session) {
+            let mut seat = self.seats.remove(at);
+            self.asks.leave(session);
+            self.keep_permits_of(&mut seat);
+            self.refuse_prompts(seat.prompts, &Refusal::new(CANCELLED, "detached", "the client left the session"));
+        }
+    }
+
+    pub(super) fn refuse_prompts(&mut self, prompts: impl IntoIterator<Item = OwnPrompt>, refusal: &Refusal) {
+        for own in prompts {
+            encode::error(self.socket.out(), &own.request, refusal);
+        }
+    }
+
+    /// Turns go on without their client, and hold their places among the turns of their agent until they end.
+    pub(super) fn keep_permits_of(&self, seat: &mut Seat) {
+        for own in &mut seat.prompts {
+            if let (Some(turn), Some(permit)) = (own.turn, own.permit.take()) {
+                let handle = seat.handle.clone();
+                self.app.tasks.spawn(async move {
+                    until_ended(&handle, turn).await;
+                    drop(permit);
+                });
+            }
+        }
+    }
+}
