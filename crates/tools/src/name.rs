@@ -125,7 +125,7 @@ mod tests {
     #[test]
     fn a_name_that_an_agent_has_for_a_tool_of_its_own_is_shown_as_another() {
         let naming = naming().without(&["read_file".into()]);
-        let taken: HashMap<Arc<str>, ()> = HashMap::new();
+        let taken: HashMap<Arc<str>, u8> = HashMap::new();
         let shown = naming.shown("read_file", &taken);
         assert!(shown.starts_with("read_file_") && shown.len() == "read_file_".len() + DIGITS, "{shown}");
         assert_eq!(&*naming.shown("read_files", &taken), "read_files");
