@@ -2,6 +2,7 @@
 
 pub(crate) mod attend;
 pub(crate) mod secrets;
+pub(crate) mod socket;
 mod stderr;
 mod writer;
 
@@ -14,7 +15,6 @@ use std::time::Duration;
 
 use rustix::net::Shutdown;
 use rustix::process::Pid;
-use tokio::net::UnixStream;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -25,6 +25,7 @@ pub use writer::{WriteError, Writer};
 use crate::lines::LineReader;
 use crate::procfs;
 use attend::Life;
+use socket::Socket;
 
 /// A child and its pipes. Take it apart as needed: the parts work from different tasks.
 ///
@@ -87,7 +88,7 @@ impl Default for StopPlan {
 /// Our end of the child's standard input, and the switch that ends its tree. Shared by all parts of one child.
 #[derive(Debug)]
 pub(crate) struct Link {
-    pub(crate) socket: UnixStream,
+    pub(crate) socket: Socket,
     pub(crate) ending: CancellationToken,
 }
 

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixStream as StdUnixStream;
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -11,7 +11,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use tokio::net::UnixStream;
 use tokio::process::Command as TokioCommand;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -19,6 +18,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::child::attend::{Attendant, End, Life, Start};
 use crate::child::secrets::Secrets;
+use crate::child::socket::Socket;
 use crate::child::{Child, Exit, ExitWatch, Handle, Link, StderrTail, Writer};
 use crate::environment::Environment;
 use crate::guard::{self, Options, Stage, StartFailure, StartStage};
@@ -223,9 +223,8 @@ impl Spawner {
 
     /// Starts the guard. From the first moment the attendant collects it and the handle ends it.
     fn launch(&self, spec: &CommandSpec) -> io::Result<Child> {
-        let (ours, theirs) = StdUnixStream::pair()?;
-        ours.set_nonblocking(true)?;
-        let link = Arc::new(Link { socket: UnixStream::from_std(ours)?, ending: self.shared.ending.child_token() });
+        let (ours, theirs) = UnixStream::pair()?;
+        let link = Arc::new(Link { socket: Socket::new(ours)?, ending: self.shared.ending.child_token() });
         let number = CHILDREN.fetch_add(1, Ordering::Relaxed);
         let tag = ChildTag { run: self.shared.run.clone(), number };
 
@@ -259,7 +258,7 @@ impl Spawner {
 
     /// Nothing in here may make the standard library fork instead of `posix_spawn`: no hook before exec, no user or
     /// group, no program that needs the child's `PATH`. The folder is the guard's business for the same reason.
-    fn guard_command(&self, spec: &CommandSpec, tag: &ChildTag, stdin: StdUnixStream) -> Command {
+    fn guard_command(&self, spec: &CommandSpec, tag: &ChildTag, stdin: UnixStream) -> Command {
         let options = Options {
             stage: Stage::Guard,
             grace: spec.limits.grace,

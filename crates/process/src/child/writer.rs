@@ -4,10 +4,9 @@ use std::io::{self, IoSlice};
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
-use tokio::net::UnixStream;
-
 use super::Link;
+use super::socket::Socket;
+use bytes::Bytes;
 
 /// The kernel takes no more slices in one call.
 const MAX_SLICES: usize = 1024;
@@ -84,7 +83,7 @@ impl Writer {
     }
 }
 
-async fn write_all(socket: &UnixStream, mut slices: &mut [IoSlice<'_>]) -> io::Result<()> {
+async fn write_all(socket: &Socket, mut slices: &mut [IoSlice<'_>]) -> io::Result<()> {
     while !slices.is_empty() {
         match socket.try_write_vectored(&slices[..slices.len().min(MAX_SLICES)]) {
             Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
