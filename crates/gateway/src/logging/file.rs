@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 
 /// Where lines of the log go.
 ///
-/// Called by the log's thread alone, a line at a time. A failed append has written nothing that counts; the next one
+/// Called by the log's thread alone, with whole lines. A failed append has written nothing that counts; the next one
 /// starts afresh.
 pub trait Sink: Send {
-    fn append(&mut self, line: &[u8]) -> io::Result<()>;
+    fn append(&mut self, lines: &[u8]) -> io::Result<()>;
     fn name(&self) -> String;
 }
 

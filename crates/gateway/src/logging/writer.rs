@@ -18,6 +18,9 @@ const QUEUE: usize = 4096;
 /// How long records gather. The end of the program waits as long, once it has logged anything.
 const GATHER: Duration = Duration::from_millis(5);
 
+/// Records that are written with one write at most.
+const TOGETHER: usize = 64;
+
 /// How long the end of the program waits for the last lines.
 const LAST_LINES: Duration = Duration::from_secs(2);
 
@@ -117,55 +120,73 @@ impl<S: Sink + 'static, E: Fn(&str) + Send + 'static> Writer<S, E> {
 
     fn run(&mut self, records: &Receiver<Message>) {
         while let Ok(message) = records.recv() {
-            self.take(message);
+            self.take([message]);
             // Where one record comes, more do. Gathered for a moment, they need not wake this thread one by one, which
             // would cost whoever logs more than the record itself.
             thread::sleep(GATHER);
-            while let Ok(message) = records.try_recv() {
-                self.take(message);
+            loop {
+                let gathered: Vec<_> = records.try_iter().take(TOGETHER).collect();
+                if gathered.is_empty() {
+                    break;
+                }
+                self.take(gathered);
             }
         }
     }
 
-    fn take(&mut self, message: Message) {
-        match message {
-            Message::Record(record) => self.write(&record, Instant::now()),
-            Message::Finish(done) => {
-                self.report_dropped(Instant::now());
-                // Whoever asked may have stopped waiting.
-                done.try_send(()).unwrap_or_default();
+    fn take(&mut self, messages: impl IntoIterator<Item = Message>) {
+        let mut records = Vec::new();
+        for message in messages {
+            match message {
+                Message::Record(record) => records.push(*record),
+                Message::Finish(done) => {
+                    self.write(&std::mem::take(&mut records), Instant::now());
+                    // Whoever asked may have stopped waiting.
+                    done.try_send(()).unwrap_or_default();
+                }
             }
         }
+        self.write(&records, Instant::now());
     }
 
-    fn write(&mut self, record: &Record, now: Instant) {
+    /// Writes these records to each place that wants them with one write.
+    fn write(&mut self, records: &[Record], now: Instant) {
         self.report_dropped(now);
-        let is_shown = record.level <= self.stderr.level && !record.is_for_audit_alone();
-        if is_shown {
-            (self.write_stderr)(&text::line(record, self.stderr.is_coloured));
-        }
-        let mut line = None;
-        let mut is_lost = false;
-        for file in self.files.iter_mut().flatten().filter(|file| file.wants.includes(record)) {
-            let line = line.get_or_insert_with(|| json::line(record));
-            match file.append(line.as_bytes(), now) {
-                Appended::Written => {}
+        let is_wanted = |record: &Record| self.files.iter().flatten().any(|file| file.wants.includes(record));
+        let lines: Vec<_> = records.iter().map(|record| is_wanted(record).then(|| json::line(record))).collect();
+        let mut is_shown: Vec<_> =
+            records.iter().map(|record| record.level <= self.stderr.level && !record.is_for_audit_alone()).collect();
+        let mut shown = String::new();
+        for file in self.files.iter_mut().flatten() {
+            let wanted = records.iter().zip(&lines).filter(|(record, _)| file.wants.includes(record));
+            let text: String = wanted.filter_map(|(_, line)| line.as_deref()).collect();
+            if text.is_empty() {
+                continue;
+            }
+            let is_lost = match file.append(text.as_bytes(), now) {
+                Appended::Written => false,
                 Appended::Failed(error) => {
                     let name = file.sink.name();
-                    is_lost = true;
-                    (self.write_stderr)(&format!(
+                    shown += &format!(
                         "gembridge: cannot write the log to `{name}`: {error}; it goes to standard error until that works\n"
-                    ));
+                    );
+                    true
                 }
-                Appended::Skipped => is_lost = true,
+                Appended::Skipped => true,
                 Appended::Recovered => {
-                    let name = file.sink.name();
-                    (self.write_stderr)(&format!("gembridge: the log goes to `{name}` again\n"));
+                    shown += &format!("gembridge: the log goes to `{}` again\n", file.sink.name());
+                    false
                 }
+            };
+            for (record, is_shown) in records.iter().zip(&mut is_shown) {
+                *is_shown |= is_lost && file.wants.includes(record);
             }
         }
-        if is_lost && !is_shown {
-            (self.write_stderr)(&text::line(record, self.stderr.is_coloured));
+        for (record, _) in records.iter().zip(is_shown).filter(|(_, is_shown)| *is_shown) {
+            shown += &text::line(record, self.stderr.is_coloured);
+        }
+        if !shown.is_empty() {
+            (self.write_stderr)(&shown);
         }
     }
 
@@ -187,7 +208,7 @@ impl<S: Sink + 'static, E: Fn(&str) + Send + 'static> Writer<S, E> {
             fields: Vec::new(),
             spans: Vec::new(),
         };
-        self.write(&report, now);
+        self.write(&[report], now);
     }
 }
 

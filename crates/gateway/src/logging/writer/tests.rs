@@ -47,7 +47,7 @@ fn the_errors_file_gets_errors_only() {
     let (all, errors) = (Disk::default(), Disk::default());
     let (mut writer, _) = writer(&all, &errors, Level::Error);
     for level in [Level::Debug, Level::Info, Level::Warn, Level::Error] {
-        writer.write(&sample(level, "x"), Instant::now());
+        writer.write(&[sample(level, "x")], Instant::now());
     }
     assert_eq!(all.lines.lock().unwrap().len(), 4);
     let errors = errors.lines.lock().unwrap();
@@ -62,7 +62,7 @@ fn s33_the_audit_gets_its_own_records_and_the_log_only_their_warnings() {
     let audit = Disk::default();
     writer.files[2] = Some(Guarded { sink: audit.clone(), wants: Wants::Audit, state: Health::Good });
     for (target, level) in [("gembridge::request", Level::Info), (AUDIT, Level::Info), (AUDIT, Level::Warn)] {
-        writer.write(&Record { target, ..sample(level, "x") }, Instant::now());
+        writer.write(&[Record { target, ..sample(level, "x") }], Instant::now());
     }
     assert_eq!(audit.lines.lock().unwrap().len(), 2);
     assert_eq!(all.lines.lock().unwrap().len(), 2);
@@ -75,8 +75,8 @@ fn r16_a_full_disk_is_told_once_lines_go_to_stderr_and_the_file_comes_back() {
     let (mut writer, said) = writer(&all, &errors, Level::Error);
     let start = Instant::now();
     all.is_full.store(true, Ordering::Relaxed);
-    writer.write(&sample(Level::Info, "first"), start);
-    writer.write(&sample(Level::Info, "second"), start);
+    writer.write(&[sample(Level::Info, "first")], start);
+    writer.write(&[sample(Level::Info, "second")], start);
     {
         let said = said.lock().unwrap();
         assert_eq!(said.iter().filter(|line| line.contains("cannot write the log to `/var/log/x`")).count(), 1);
@@ -84,9 +84,9 @@ fn r16_a_full_disk_is_told_once_lines_go_to_stderr_and_the_file_comes_back() {
     }
     // Space is back, but the file is left alone until its time.
     all.is_full.store(false, Ordering::Relaxed);
-    writer.write(&sample(Level::Info, "third"), start + RETRY / 2);
+    writer.write(&[sample(Level::Info, "third")], start + RETRY / 2);
     assert!(all.lines.lock().unwrap().is_empty());
-    writer.write(&sample(Level::Info, "fourth"), start + RETRY);
+    writer.write(&[sample(Level::Info, "fourth")], start + RETRY);
     assert!(all.lines.lock().unwrap()[0].contains("fourth"));
     assert!(said.lock().unwrap().iter().any(|line| line.contains("again")));
 }
