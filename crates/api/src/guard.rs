@@ -247,9 +247,9 @@ impl Guard {
         let of_ticket = || self.tickets.redeem(ticket::of_request(headers, uri)?);
         let digest = credential::digest(headers)?.or_else(of_ticket);
         if let Some(digest) = digest
-            && let Some(identity) = self.keys.find(&digest)
+            && let Some(leased) = KeyLease::take(digest, &self.keys)
         {
-            return Ok((KeyLease::new(digest, Arc::clone(&self.keys)), identity));
+            return Ok(leased);
         }
         if let Err(Exceeded(allowance)) = self.failures.take(client) {
             metrics::counter!(names::RATE_LIMIT_REJECTIONS, "limit" => "failures").increment(1);

@@ -150,11 +150,17 @@ impl KeyRing for KeyTable {
 pub struct KeyLease {
     digest: Digest,
     ring: Arc<dyn KeyRing>,
+    /// The state of the ring in which the key was good.
+    good_at: u64,
 }
 
 impl KeyLease {
-    pub fn new(digest: Digest, ring: Arc<dyn KeyRing>) -> Self {
-        Self { digest, ring }
+    /// A lease of this key and its owner, if it is good.
+    pub fn take(digest: Digest, ring: &Arc<dyn KeyRing>) -> Option<(Self, Identity)> {
+        // Before it is looked for, so that no change falls between.
+        let good_at = *ring.changes().borrow();
+        let identity = ring.find(&digest)?;
+        Some((Self { digest, ring: Arc::clone(ring), good_at }, identity))
     }
 
     /// What is kept of the key.
@@ -170,11 +176,13 @@ impl KeyLease {
     /// Returns once the key is no longer good. Dropping it stops the watch.
     pub async fn revoked(self) {
         let mut changes = self.ring.changes();
-        while self.ring.find(&self.digest).is_some() {
+        let mut is_good = *changes.borrow() == self.good_at || self.ring.find(&self.digest).is_some();
+        while is_good {
             if changes.changed().await.is_err() {
                 // Nobody is left who could revoke it.
                 std::future::pending::<()>().await;
             }
+            is_good = self.ring.find(&self.digest).is_some();
         }
     }
 }
@@ -227,12 +235,26 @@ mod tests {
     async fn s6_a_lease_ends_when_its_key_is_revoked_and_not_when_another_is() {
         let (one, two) = (Key::given("one").digest(), Key::given("two").digest());
         let table = Arc::new(KeyTable::new(vec![(one, someone("ann")), (two, someone("bob"))]));
-        let mut lease = Box::pin(KeyLease::new(one, table.clone()).revoked());
+        let ring: Arc<dyn KeyRing> = table.clone();
+        assert!(KeyLease::take(Key::given("three").digest(), &ring).is_none());
+        let (lease, owner) = KeyLease::take(one, &ring).unwrap();
+        assert_eq!(owner, someone("ann"));
+        let mut lease = Box::pin(lease.revoked());
         assert!(still_open(&mut lease).await);
         table.revoke(&two);
         assert!(still_open(&mut lease).await);
         table.revoke(&one);
         lease.await;
+    }
+
+    #[tokio::test]
+    async fn s6_a_lease_whose_key_was_revoked_before_anybody_waited_ends_at_once() {
+        let one = Key::given("one").digest();
+        let table = Arc::new(KeyTable::new(vec![(one, someone("ann"))]));
+        let ring: Arc<dyn KeyRing> = table.clone();
+        let (lease, _) = KeyLease::take(one, &ring).unwrap();
+        table.revoke(&one);
+        lease.revoked().await;
     }
 
     async fn still_open(lease: &mut std::pin::Pin<Box<impl Future<Output = ()>>>) -> bool {
