@@ -38,7 +38,7 @@ fn text_steps_are_said() {
         ("chunks 3", "chunk-0 chunk-1 chunk-2 "),
         ("chunks 2 size 4 delay 1", "xxxxxxxx"),
         ("burst 2 size 3", "xxxxxx"),
-        ("echo", r#"[{"text":"echo","type":"text"}]"#),
+        ("echo", r#"[{"type":"text","text":"echo"}]"#),
         ("session", r#"{"cwd":"/folder","mcpServers":[]}"#),
     ];
     for (prompt, expected) in table {
