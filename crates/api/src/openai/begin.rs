@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use gembridge_core::error::Error;
-use gembridge_core::log::{From, Pace};
+use gembridge_core::log::Pace;
 use gembridge_core::model::{
     AgentName, CallId, ClientCall, ClientId, Content, Failure, FailureKind, Prompt, ToolReturn, TurnId,
 };
@@ -294,17 +294,9 @@ impl Desk<'_> {
             footing: after.map_or(Footing::Any, Footing::RightAfter),
             offer: Some(self.offer.clone()),
         };
-        let (attachment, accepted) =
-            tokio::join!(biased; handle.attach(From::Now, Pace::Own), handle.submit(submission));
-        let accepted = accepted?;
+        let (accepted, attachment) = handle.converse(submission, Pace::Own).await?;
         let (store, tasks) = (Arc::clone(self.app.sessions.store()), self.app.tasks.clone());
-        match attachment {
-            Ok(attachment) => Ok(LiveTurn::new(handle.clone(), accepted.turn, attachment, store, tasks)),
-            Err(error) => {
-                handle.abandon(accepted.turn).await?;
-                Err(error)
-            }
-        }
+        Ok(LiveTurn::new(handle.clone(), accepted.turn, attachment, store, tasks))
     }
 }
 

@@ -22,6 +22,12 @@ pub enum Command {
         submission: Submission,
         reply: oneshot::Sender<Result<Accepted, Error>>,
     },
+    /// Attaches and prompts in one step: the attachment begins with the prompt.
+    Converse {
+        submission: Submission,
+        pace: Pace,
+        reply: oneshot::Sender<Result<(Accepted, Attachment), Error>>,
+    },
     /// Gives the results of calls that wait.
     GiveBack {
         given: GiveBack,
@@ -233,6 +239,11 @@ impl SessionHandle {
     /// can be offered nothing, since it was opened without a place to look for tools.
     pub async fn submit(&self, submission: Submission) -> Result<Accepted, Error> {
         self.ask(|reply| Command::Prompt { submission, reply }).await
+    }
+
+    /// The same, and follows the session from the prompt on.
+    pub async fn converse(&self, submission: Submission, pace: Pace) -> Result<(Accepted, Attachment), Error> {
+        self.ask(|reply| Command::Converse { submission, pace, reply }).await
     }
 
     /// Gives results to the calls that wait for them, and the turn goes on. All or nothing: an id that does not wait is

@@ -49,6 +49,11 @@ impl Place {
         matches!(self.reading, Reading::Done)
     }
 
+    /// Whether the agent has read this very offer.
+    pub(super) fn has_read(&self, offer: &Offer) -> bool {
+        self.is_read() && self.offered == *offer
+    }
+
     /// Waits for what comes next. May be dropped and called again.
     pub(super) async fn news(&mut self) -> PlaceNews {
         let read = async {

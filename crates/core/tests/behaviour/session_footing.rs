@@ -2,8 +2,10 @@
 
 use gembridge_core::error::Error;
 use gembridge_core::log::{From, Pace};
-use gembridge_core::model::{FailureKind, Outcome, Prompt, Seq, TurnId};
+use gembridge_core::model::{Event, FailureKind, Outcome, Prompt, Seq, TurnId};
+use gembridge_core::session::{Footing, SessionHandle, Submission};
 
+use crate::support::agent::FakeAgent;
 use crate::support::follow::Reader;
 use crate::support::world::{CLIENT, World, prompt};
 use crate::support::{done, done_cancelled, failure, finished, interrupted_by, text};
@@ -31,6 +33,46 @@ async fn a_prompt_goes_on_where_the_caller_believes_it_to_stand() {
     assert_eq!(reader.until_ended(TurnId(2)).await, finished());
     let late = session.prompt_after(TurnId(1), words("also two"), CLIENT).await;
     assert_eq!(late.err(), Some(Error::MovedOn), "somebody else went on");
+}
+
+fn follow_up(text: &str) -> Submission {
+    Submission { prompt: words(text), by: CLIENT, footing: Footing::RightAfter(TurnId(1)), offer: None }
+}
+
+async fn after_one_turn(world: &mut World) -> (SessionHandle, FakeAgent) {
+    let session = world.session().await;
+    let mut reader = Reader::of(&session, &world.store).await;
+    prompt(&session, "one").await;
+    let mut agent = world.desk.open("a").await;
+    agent.expect_prompt("one").await;
+    agent.does([done()]).await;
+    reader.until_ended(TurnId(1)).await;
+    (session, agent)
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_converses_sees_the_prompt_and_its_start_at_once_and_nothing_before() {
+    let mut world = World::new();
+    let (session, mut agent) = after_one_turn(&mut world).await;
+    let (accepted, mut attachment) = session.converse(follow_up("two"), Pace::Own).await.unwrap();
+    agent.expect_prompt("two").await;
+    assert!(attachment.snapshot.is_empty());
+    let batch = attachment.follow.recv().await.unwrap();
+    assert!(matches!(batch[0].event, Event::Prompted { .. }) && batch[0].seq == accepted.seq);
+    assert_eq!((batch.len(), &batch[1].event, batch[1].turn), (2, &Event::Started, Some(TurnId(2))));
+    agent.does([done()]).await;
+    assert!(matches!(attachment.follow.recv().await.unwrap()[0].event, Event::Ended(_)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_conversation_whose_caller_is_gone_before_it_begins_is_abandoned() {
+    let mut world = World::new();
+    let (session, mut agent) = after_one_turn(&mut world).await;
+    let mut caller = Box::pin(session.converse(follow_up("two"), Pace::Own));
+    assert!(std::future::poll_fn(|cx| std::task::Poll::Ready(caller.as_mut().poll(cx).is_pending())).await);
+    drop(caller);
+    agent.expect_prompt("two").await;
+    agent.expect_cancel().await;
 }
 
 #[tokio::test(start_paused = true)]

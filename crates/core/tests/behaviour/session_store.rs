@@ -55,6 +55,30 @@ async fn a_full_disk_ends_the_turn_and_what_is_owed_comes_first_when_space_is_ba
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_prompt_that_cannot_be_stored_is_refused_and_taken_back_from_the_agent() {
+    let mut world = World::new();
+    let (session, mut reader, mut agent) = running_turn(&mut world).await;
+    agent.does([done()]).await;
+    reader.until_ended(TurnId(1)).await;
+    world.store.set_disk(Disk::Full);
+    assert_eq!(refused_prompt(&session).await, Error::Store(StoreError::Full));
+    agent.expect_prompt("more").await;
+    agent.expect_cancel().await;
+    world.store.set_disk(Disk::Sound);
+    prompt(&session, "again").await;
+    session.describe().await.unwrap();
+    assert!(agent.is_left_alone(), "it has not let go of the prompt before");
+    agent.does([text("stale"), done_cancelled()]).await;
+    agent.expect_prompt("again").await;
+    agent.does([done()]).await;
+    let mut reader = Reader::of(&session, &world.store).await;
+    assert_eq!(reader.until_ended(TurnId(2)).await, finished());
+    let entries = world.entries(&session);
+    ledger::check_settled(&entries);
+    assert_eq!(ledger::story(&entries, TurnId(2)), ["prompted", "started", "ended"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_end_that_cannot_be_stored_is_owed() {
     let mut world = World::new();
     let (session, mut reader, mut agent) = running_turn(&mut world).await;

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::{Actor, Beside, Next, Stage, answer, report};
 use crate::driver::{Change, Changed};
 use crate::error::Error;
-use crate::log::{Draft, From, Pace};
+use crate::log::{Attachment, Draft, From, Pace};
 use crate::model::{Answer, AskId, ClientId, Event, Outcome, Prompt, SessionFacts, TurnId};
 use crate::session::handle::{Accepted, Command, Description, Durable, Footing, Joined, Submission, TurnState};
 use crate::session::queue::{Memory, Waiting};
@@ -24,6 +24,14 @@ impl Actor {
             Command::Prompt { submission, reply } => {
                 let accepted = self.on_prompt(submission);
                 if let Err(Ok(unheard)) = reply.send(accepted) {
+                    report(self.on_abandon(unheard.turn), "the end of a turn");
+                }
+            }
+            Command::Converse { submission, pace, reply } => {
+                let begun = self.on_converse(submission, pace);
+                if let Err(Ok((unheard, attachment))) = reply.send(begun) {
+                    // It follows no more, and must not count as somebody who does.
+                    drop(attachment);
                     report(self.on_abandon(unheard.turn), "the end of a turn");
                 }
             }
@@ -78,6 +86,11 @@ impl Actor {
         matches!(self.stage, Stage::Idle) && self.queue.len() == 0 && self.journal.followers() == 0
     }
 
+    fn on_converse(&mut self, submission: Submission, pace: Pace) -> Result<(Accepted, Attachment), Error> {
+        let attachment = self.journal.attach(From::Now, pace)?;
+        Ok((self.on_prompt(submission)?, attachment))
+    }
+
     fn on_prompt(&mut self, submission: Submission) -> Result<Accepted, Error> {
         let Submission { prompt, by, footing, offer } = submission;
         let busy = !matches!(self.stage, Stage::Idle);
@@ -93,16 +106,23 @@ impl Actor {
             self.queue.check()?;
         }
         let turn = TurnId(self.last_turn.0 + 1);
-        let event = Event::Prompted { prompt: prompt.clone(), by };
-        let seq = self.journal.append(vec![Draft { turn: Some(turn), event, frame: None }])?;
-        self.last_turn = turn;
         let ahead = self.queue.len() + usize::from(busy);
+        let title = if self.record.title.is_none() { title_of(&prompt) } else { None };
+        let prompted = Draft { turn: Some(turn), event: Event::Prompted { prompt: prompt.clone(), by }, frame: None };
+        let waiting = Waiting { turn, prompt, memory, offer: offer.map(Box::new) };
+        let seq = if self.is_free_for(&waiting) && self.hand_over(&waiting.prompt) {
+            self.log_start(prompted, waiting)?
+        } else {
+            let seq = self.journal.append(vec![prompted])?;
+            self.queue.push(waiting);
+            seq
+        };
+        self.last_turn = turn;
         self.note_use();
-        if self.record.title.is_none() {
-            self.record.title = title_of(&prompt);
+        if title.is_some() {
+            self.record.title = title;
             self.keep_record();
         }
-        self.queue.push(Waiting { turn, prompt, memory, offer: offer.map(Box::new) });
         self.start_next();
         Ok(Accepted { turn, seq, ahead, durable: self.journal.sync() })
     }

@@ -82,6 +82,15 @@ impl Actor {
         }
     }
 
+    /// Whether the agent that is there has read this, or what the session offers already where there is nothing new.
+    pub(super) fn has_read(&mut self, new: Option<&Offer>) -> bool {
+        let offer = new.unwrap_or(&self.offer);
+        match self.agent.place() {
+            None => offer.is_empty(),
+            Some(place) => place.has_read(offer),
+        }
+    }
+
     pub(super) fn on_offer_read(&mut self) {
         for waiting in self.offering.drain(..) {
             answer(waiting, Ok(()));

@@ -7,7 +7,7 @@ use super::{Actor, Stage, report};
 use crate::driver::{Parting, Resume};
 use crate::error::Error;
 use crate::log::Draft;
-use crate::model::{Answer, Event, Failure, FailureKind, Outcome, Timestamp, ToolReturn, TurnId};
+use crate::model::{Answer, Event, Failure, FailureKind, Outcome, Prompt, Seq, Timestamp, ToolReturn, TurnId};
 use crate::session::agent::Agent;
 use crate::session::journal::{NOT_KEPT, ended_by, waits_in};
 use crate::session::queue::Waiting;
@@ -46,6 +46,41 @@ impl Actor {
                 }
                 Err(unsent) => self.end_unsent(unsent),
                 Ok(()) => {}
+            }
+        }
+    }
+
+    /// Whether nothing stands between this prompt and the agent.
+    pub(super) fn is_free_for(&mut self, waiting: &Waiting) -> bool {
+        matches!(self.stage, Stage::Idle)
+            && self.queue.len() == 0
+            && self.has_read(waiting.offer.as_deref())
+            && self.journal.check().is_ok()
+    }
+
+    /// Hands a prompt to the agent that is there. Where it does not take it, the prompt goes the long way.
+    pub(super) fn hand_over(&mut self, prompt: &Prompt) -> bool {
+        self.agent.live().is_some_and(|agent| agent.prompt(prompt).is_ok())
+    }
+
+    /// Writes a prompt that the agent has, and its start, with one write. Gives the number of the prompt.
+    pub(super) fn log_start(&mut self, prompted: Draft, waiting: Waiting) -> Result<Seq, Error> {
+        let started = Draft { turn: Some(waiting.turn), event: Event::Started, frame: None };
+        match self.journal.append(vec![prompted, started]) {
+            Ok(last) => {
+                if let Some(offer) = waiting.offer {
+                    self.offer = *offer;
+                }
+                let turn = Turn::start(self.record.id, waiting.turn, self.limits, self.policy.clone(), Instant::now());
+                self.stage = Stage::Running(Box::new(turn));
+                self.note_told(None, last);
+                Ok(Seq(last.0 - 1))
+            }
+            Err(error) => {
+                // For the log it never was, and the agent is told to stop.
+                self.order(Action::CancelAgent);
+                self.stage = Stage::Settling { until: Instant::now() + self.limits.cancel_grace };
+                Err(error)
             }
         }
     }
