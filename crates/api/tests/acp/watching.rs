@@ -103,3 +103,31 @@ async fn sessions_that_are_hidden_take_nobody_s_place_in_a_list() {
     let listed = client.call("_gembridge/sessions", json!({ "limit": 3 })).await.unwrap();
     assert_eq!(listed["sessions"].as_array().unwrap().len(), 1);
 }
+
+#[tokio::test]
+async fn followers_are_those_who_are_there_and_an_empty_session_goes_with_the_last() {
+    let stage = Stage::new(&Troupe::echo());
+    let mut client = stage.client().await;
+    let session = client.new_session().await;
+    let id = client.prompt(&session, "something").await;
+    client.answer(id).await.unwrap();
+    let mut other = stage.attached(&session, "").await;
+    other.named("_gembridge/replay_ended").await;
+    let empty = other.new_session().await;
+    let listed = client.call("_gembridge/sessions", json!({})).await.unwrap();
+    let found = |listed: &Value, id: &str| {
+        let sessions = listed["sessions"].as_array().unwrap().iter();
+        sessions.map(Value::clone).find(|session| session["sessionId"] == id)
+    };
+    assert_eq!(found(&listed, &session).unwrap()["followers"], 2);
+    assert_eq!(found(&listed, &empty).unwrap()["followers"], 1);
+    drop(other);
+    // When it is gone is for the operating system to say.
+    for _ in 0..4_000 {
+        let listed = client.call("_gembridge/sessions", json!({})).await.unwrap();
+        if found(&listed, &empty).is_none() && found(&listed, &session).unwrap()["followers"] == 1 {
+            return;
+        }
+    }
+    panic!("whoever left still counts");
+}

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::{mpsc, oneshot};
 
+use super::overview::Watchers;
 use crate::BoxFuture;
 use crate::driver::{Change, Changed};
 use crate::error::Error;
@@ -192,6 +193,11 @@ pub struct Joined {
 pub struct Presence(Arc<()>);
 
 impl Presence {
+    /// How many there are beside the one that the session keeps for itself, whenever it is asked.
+    pub(super) fn watchers(&self) -> Watchers {
+        Watchers(Arc::downgrade(&self.0))
+    }
+
     /// Asked of the one that the session keeps for itself.
     pub(super) fn attendance(&self) -> Attendance {
         if Arc::strong_count(&self.0) > 1 { Attendance::Somebody } else { Attendance::Nobody }

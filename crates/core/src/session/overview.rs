@@ -2,7 +2,7 @@
 //! nobody has to be asked.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use tokio::sync::broadcast;
 
@@ -14,10 +14,21 @@ use crate::store::SessionRecord;
 const BEHIND: usize = 1_024;
 
 /// One session, seen from outside.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct SessionView {
     pub record: SessionRecord,
     pub standing: Standing,
+    pub watchers: Watchers,
+}
+
+/// The clients that are there for a session, counted when it is asked: nobody has to be told that one left.
+#[derive(Clone, Debug, Default)]
+pub struct Watchers(pub(super) Weak<()>);
+
+impl Watchers {
+    pub fn count(&self) -> usize {
+        self.0.strong_count().saturating_sub(1)
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +41,6 @@ pub enum Standing {
         open_asks: usize,
         /// Calls that wait for a client to run them.
         parked: usize,
-        followers: usize,
     },
 }
 

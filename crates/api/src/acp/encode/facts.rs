@@ -67,16 +67,16 @@ pub fn execution(execution: Execution) -> &'static str {
 /// One session of `_gembridge/sessions`.
 pub fn session_entry(view: &SessionView) -> Value {
     let record = &view.record;
-    let (state, queued, followers, open_asks) = match view.standing {
-        Standing::Stored => ("stored", 0, 0, 0),
-        Standing::Live { turn, queued, open_asks, followers, .. } => {
+    let (state, queued, open_asks) = match view.standing {
+        Standing::Stored => ("stored", 0, 0),
+        Standing::Live { turn, queued, open_asks, .. } => {
             let state = match turn {
                 _ if view.standing.is_waiting() => "waiting",
                 TurnState::Idle => "idle",
                 TurnState::Opening(_) => "opening",
                 TurnState::Running(_) => "running",
             };
-            (state, queued, followers, open_asks)
+            (state, queued, open_asks)
         }
     };
     json!({
@@ -89,7 +89,7 @@ pub fn session_entry(view: &SessionView) -> Value {
         "updatedAt": iso(record.updated),
         "state": state,
         "queued": queued,
-        "followers": followers,
+        "followers": view.watchers.count(),
         "openRequests": open_asks,
     })
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use gembridge_core::session::{SessionView, Standing, TurnState};
+use gembridge_core::session::SessionView;
 use serde_json::{Value, json};
 
 use super::Desk;
@@ -17,11 +17,7 @@ const DEEPEST: usize = 100_000;
 
 /// Sessions in which nothing was said are nobody's business: some are made ahead of time.
 pub fn is_shown(view: &SessionView) -> bool {
-    let is_used = match view.standing {
-        Standing::Stored => false,
-        Standing::Live { turn, followers, .. } => turn != TurnState::Idle || followers > 0,
-    };
-    view.record.title.is_some() || is_used
+    view.record.title.is_some() || view.standing.is_running() || view.watchers.count() > 0
 }
 
 impl Desk {

@@ -2,7 +2,7 @@
 
 use super::{Actor, Stage};
 use crate::session::handle::TurnState;
-use crate::session::overview::{SessionView, Standing};
+use crate::session::overview::{SessionView, Standing, Watchers};
 
 /// What changes often, and is cheap to compare.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -20,15 +20,22 @@ impl Actor {
         if self.shown != Some(look) {
             self.shown = Some(look);
             let Look { turn, queued, open_asks, parked } = look;
-            let followers = self.journal.followers();
-            let standing = Standing::Live { turn, queued, open_asks, parked, followers };
-            self.overview.post(SessionView { record: self.record.clone(), standing });
+            let standing = Standing::Live { turn, queued, open_asks, parked };
+            self.overview.post(SessionView {
+                record: self.record.clone(),
+                standing,
+                watchers: self.presence.watchers(),
+            });
         }
     }
 
     /// The session leaves the memory.
     pub(super) fn show_departure(&self) {
-        self.overview.post(SessionView { record: self.record.clone(), standing: Standing::Stored });
+        self.overview.post(SessionView {
+            record: self.record.clone(),
+            standing: Standing::Stored,
+            watchers: Watchers::default(),
+        });
     }
 
     fn look(&self) -> Look {

@@ -7,7 +7,7 @@ use tokio::sync::broadcast;
 use super::{Found, Sessions, Viewer};
 use crate::error::Error;
 use crate::model::SessionId;
-use crate::session::overview::{SessionChange, SessionView, Standing};
+use crate::session::overview::{SessionChange, SessionView, Standing, Watchers};
 use crate::store::{SessionRecord, StoreError};
 
 impl Sessions {
@@ -19,7 +19,9 @@ impl Sessions {
             |record: &SessionRecord, live: &[Arc<SessionView>]| live.iter().any(|view| view.record.id == record.id);
         let mut stored = self.list(viewer, limit).await?;
         stored.retain(|record| !is_live(record, &views));
-        views.extend(stored.into_iter().map(|record| Arc::new(SessionView { record, standing: Standing::Stored })));
+        let at_rest =
+            |record| Arc::new(SessionView { record, standing: Standing::Stored, watchers: Watchers::default() });
+        views.extend(stored.into_iter().map(at_rest));
         views.sort_by_key(|view| std::cmp::Reverse((view.record.updated, view.record.id)));
         views.truncate(limit);
         Ok(views)
