@@ -13,20 +13,33 @@ const TOOL: &str = "{tool}";
 const LONGEST: usize = 128;
 
 pub(super) struct OwnTools {
-    prefix: String,
-    /// What stands before and after the tool's name in a title. `None`: this agent cannot tell our tools from others.
-    title: Option<(String, String)>,
+    /// What stands before a tool's own name in the name that the model sees.
+    prefixes: Vec<String>,
+    /// What stands before and after the tool's own name in a title.
+    titles: Vec<(String, String)>,
 }
+
+/// How agents that nobody described are known to spell a tool of our server. A bare name is not among them: it would be
+/// one that anything may have.
+const USUAL_PREFIXES: [&str; 5] =
+    ["mcp__{mcp_server}__", "mcp_{mcp_server}_", "{mcp_server}__", "{mcp_server}_", "{mcp_server}/"];
+const USUAL_TITLE: &str = "{tool} ({mcp_server} MCP Server)";
 
 impl OwnTools {
     pub(super) fn of(profile: &Profile) -> Self {
+        let named = |text: &str| text.replace("{mcp_server}", &profile.mcp.server_name);
+        let titled = |text: &str| named(text).split_once(TOOL).map(owned);
         let prefix = profile.mcp_tool_prefix();
+        if prefix.is_empty() && profile.mcp.permission_title.is_none() {
+            let prefixes: Vec<_> = USUAL_PREFIXES.iter().map(|prefix| named(prefix)).collect();
+            let bare = prefixes.iter().map(|prefix| (prefix.clone(), String::new()));
+            return Self { titles: bare.chain(titled(USUAL_TITLE)).collect(), prefixes };
+        }
         let title = match &profile.mcp.permission_title {
-            Some(title) => title.replace("{mcp_server}", &profile.mcp.server_name).split_once(TOOL).map(owned),
-            None if prefix.is_empty() => None,
+            Some(title) => titled(title),
             None => Some((prefix.clone(), String::new())),
         };
-        Self { prefix, title }
+        Self { prefixes: vec![prefix], titles: title.into_iter().collect() }
     }
 
     /// Whose tool this is, in a session that has our server.
@@ -38,12 +51,14 @@ impl OwnTools {
     }
 
     fn is_titled(&self, title: &str) -> bool {
-        let Some((before, after)) = &self.title else { return false };
-        title.strip_prefix(before.as_str()).and_then(|rest| rest.strip_suffix(after.as_str())).is_some_and(is_name)
+        let tool = |(before, after): &(String, String)| {
+            title.strip_prefix(before.as_str()).and_then(|rest| rest.strip_suffix(after.as_str())).is_some_and(is_name)
+        };
+        self.titles.iter().any(tool)
     }
 
     fn is_named(&self, name: &str) -> bool {
-        name.strip_prefix(self.prefix.as_str()).is_some_and(is_name)
+        self.prefixes.iter().any(|prefix| name.strip_prefix(prefix.as_str()).is_some_and(is_name))
     }
 }
 
@@ -82,6 +97,10 @@ mod tests {
             ("claude", Some("mcp__host-tools__get_weather"), "mcp__host-tools__get_weather"),
             ("opencode", None, "host-tools_get_weather"),
             ("goose", None, "host-tools__get_weather"),
+            // Described by nobody: the usual spellings count.
+            ("demo", None, "get_weather (host-tools MCP Server)"),
+            ("demo", Some("mcp__host-tools__get_weather"), "mcp__host-tools__get_weather"),
+            ("demo", None, "host-tools/get_weather"),
         ] {
             assert_eq!(of(agent).subject(&tool(name, title, Some(ToolKind::Other))), Subject::ClientTool, "{agent}");
             assert_eq!(of(agent).subject(&tool(name, title, None)), Subject::ClientTool, "{agent} without a kind");
@@ -120,6 +139,13 @@ mod tests {
         assert_eq!(of("gemini").subject(&nameless), Subject::AgentTool);
         let elsewhere = tool(None, "mcp__host-tools__x; rm", other);
         assert_eq!(of("claude").subject(&elsewhere), Subject::AgentTool);
-        assert_eq!(of("demo").subject(&tool(None, "get_weather", other)), Subject::AgentTool, "nothing tells it apart");
+        for (name, title) in [
+            (None, "get_weather"),
+            (Some("run_command"), "host-tools_get_weather"),
+            (None, "host-tools_get_weather && rm"),
+            (None, "host-toolsx_get_weather"),
+        ] {
+            assert_eq!(of("demo").subject(&tool(name, title, other)), Subject::AgentTool, "{title}");
+        }
     }
 }
