@@ -43,6 +43,8 @@ async fn a_question_reaches_every_client_and_the_first_answer_wins() {
     assert_eq!((&resolved["params"]["ask"], &resolved["params"]["by"]), (&json!(1), &json!("client")));
     assert_eq!(resolved["params"]["outcome"], json!({ "outcome": "selected", "optionId": "yes" }));
     assert_eq!(resolved["params"]["toolCallId"], "call-1");
+    // Whoever has it still before them may close it, also without knowing our own words.
+    assert_eq!(one.named("$/cancel_request").await["params"], json!({ "requestId": of_one["id"] }));
     assert_eq!(two.named("_gembridge/request_resolved").await["params"]["by"], "you");
     // Too late: nothing changes, and whoever it was is told.
     one.send(&selected(&of_one, "no")).await;

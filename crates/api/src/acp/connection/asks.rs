@@ -52,13 +52,13 @@ impl Asks {
         Some((found.1, found.2))
     }
 
-    /// Settled: whoever still answers is too late.
-    pub(super) fn settle(&mut self, session: SessionId, ask: AskId) {
+    /// Settled: whoever still answers is too late. Gives the number of a question that this client has still before it.
+    pub(super) fn settle(&mut self, session: SessionId, ask: AskId) -> Option<u64> {
         let of_ask = self.open.iter().find(|(_, asked)| asked.session == session && asked.ask == ask);
-        if let Some(id) = of_ask.map(|(id, _)| *id) {
-            self.open.remove(&id);
-            self.note_settled(id, session, ask);
-        }
+        let id = of_ask.map(|(id, _)| *id)?;
+        self.open.remove(&id);
+        self.note_settled(id, session, ask);
+        Some(id)
     }
 
     fn note_settled(&mut self, id: u64, session: SessionId, ask: AskId) {

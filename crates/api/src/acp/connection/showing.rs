@@ -88,10 +88,13 @@ impl Connection {
                 }
             }
             Event::Answered { ask, .. } => {
-                self.asks.settle(seat.name.id, *ask);
+                let unanswered = self.asks.settle(seat.name.id, *ask);
                 let asked =
                     seat.open.iter().position(|entry| ask_of(entry) == Some(*ask)).map(|at| seat.open.remove(at));
                 encode::resolved(out, &seat.name, entry, asked.as_ref(), client);
+                if let Some(request) = unanswered {
+                    encode::withdrawn(out, request);
+                }
             }
             _ => encode::entry(out, &seat.name, &mut seat.template, entry, view),
         }
