@@ -33,7 +33,7 @@ pub fn serve_relay(listener: TcpListener) -> Serving {
     serve(listener, |stream| relay(stream, Leave::Together))
 }
 
-/// A relay as one is written: each line goes out as it comes.
+/// A relay whose lines go out one by one, as they come.
 pub fn serve_relay_line_by_line(listener: TcpListener) -> Serving {
     serve(listener, |stream| relay(stream, Leave::OneByOne))
 }

@@ -34,8 +34,8 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
         resting::measure(args, &mut report)?;
     }
     report.note(
-        "the relay sends each line of its agent as it comes, as relays do; the one that gathers sends those that are there \
-         together, and is the least that can be: nothing is read, numbered, kept on disk or told twice",
+        "the relay sends each line of its agent as it comes; the one that gathers sends those that are there together. Neither \
+         reads, numbers or keeps anything: the gateway writes each message to disk before anybody sees it",
     );
     report.note(
         "CPU of the gateway and of the relay alone: agents, guards and clients are left out. Every message is compared \
