@@ -9,8 +9,8 @@ use bytes::Bytes;
 use gembridge_core::log::LogEntry;
 use gembridge_core::model::{
     Answer, AnsweredBy, Ask, AskBody, AskId, AskOption, ClientId, Content, Dialect, Event, Failure, FailureKind, Frame,
-    Location, Opaque, OptionKind, Outcome, PlanEntry, PlanPriority, PlanStatus, Prompt, Seq, Stop, Subject, Text, Timestamp,
-    ToolCall, ToolCallId, ToolContent, ToolKind, ToolStatus, TurnId, Usage,
+    Location, Opaque, OptionKind, Outcome, PlanEntry, PlanPriority, PlanStatus, Prompt, Seq, Stop, Subject, Text,
+    Timestamp, ToolCall, ToolCallId, ToolContent, ToolKind, ToolStatus, TurnId, Usage,
 };
 use gembridge_unified::{Body, Context, Fold, Init, Line, Originals, Report, RunResult};
 
@@ -53,7 +53,10 @@ fn permission(ask: u64, id: &str, change: impl FnOnce(&mut ToolCall)) -> Event {
     let Event::ToolCall(tool) = call(id, change) else { unreachable!() };
     let option = |id: &str, kind| AskOption { id: id.into(), name: id.into(), kind };
     let options = vec![option("yes", OptionKind::AllowOnce), option("no", OptionKind::RejectOnce)];
-    Event::Asked(Box::new(Ask { id: AskId(ask), body: AskBody::Permission { tool, options, subject: Subject::AgentTool } }))
+    Event::Asked(Box::new(Ask {
+        id: AskId(ask),
+        body: AskBody::Permission { tool, options, subject: Subject::AgentTool },
+    }))
 }
 
 fn answer(ask: u64, option: &str) -> Event {

@@ -167,14 +167,21 @@ impl<S: Sink + 'static, E: Fn(&str) + Send + 'static> Writer<S, E> {
                 Appended::Written => false,
                 Appended::Failed(error) => {
                     let name = file.sink.name();
-                    shown += &format!(
-                        "gembridge: cannot write the log to `{name}`: {error}; it goes to standard error until that works\n"
-                    );
+                    let trouble = "it goes to standard error until that works";
+                    shown.extend([
+                        "gembridge: cannot write the log to `",
+                        &name,
+                        "`: ",
+                        &error.to_string(),
+                        "; ",
+                        trouble,
+                        "\n",
+                    ]);
                     true
                 }
                 Appended::Skipped => true,
                 Appended::Recovered => {
-                    shown += &format!("gembridge: the log goes to `{}` again\n", file.sink.name());
+                    shown.extend(["gembridge: the log goes to `", &file.sink.name(), "` again\n"]);
                     false
                 }
             };

@@ -33,7 +33,7 @@ fn opencode(api: &FakeOpenAi) -> Gateway {
     std::fs::write(&file, config.to_string()).unwrap();
     // Two of its processes that make the database of a new home at the same time fail: there is no spare here.
     let program = real_opencode();
-    home.configure(&format!("[agents.opencode]\ncommand = {program:?}\nlimits.spare = 0\n"));
+    home.configure(&format!("[agents.opencode]\ncommand = '{}'\nlimits.spare = 0\n", program.display()));
     let variables = [("PATH", path()), ("OPENCODE_CONFIG", file.display().to_string())];
     let variables = variables.each_ref().map(|(name, value)| (*name, value.as_str()));
     home.serve_with(&["--agent", "opencode"], &variables)
