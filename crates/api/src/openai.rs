@@ -23,6 +23,7 @@ use gembridge_core::fair::{FairLimits, FairQueue, FairStatus};
 use gembridge_core::model::AgentName;
 use gembridge_core::session::Sessions;
 use gembridge_core::session::conversation::{ConversationLimits, Conversations};
+use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
 use crate::catalog::Catalog;
@@ -74,6 +75,8 @@ pub struct OpenAi {
     queues: HashMap<AgentName, FairQueue>,
     spares: spare::Spares,
     config: OpenAiConfig,
+    /// Held by whoever has a large request read.
+    large_requests: Arc<Semaphore>,
     /// Turns that are being ended because their client left, and sessions that are being made ahead.
     tasks: TaskTracker,
 }
@@ -89,6 +92,7 @@ impl OpenAi {
             sessions,
             catalog,
             config,
+            large_requests: Arc::new(Semaphore::new(1)),
             tasks: TaskTracker::new(),
         })
     }

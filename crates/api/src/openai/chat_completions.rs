@@ -17,7 +17,7 @@ use super::answer::{Answers, Beginnings, Lane, Out};
 use super::begin::{Plan, begin};
 use super::decode::{Reply, Wishes};
 use super::encode::{Chunks, Head, Reading, ReadingOptions, Wholes};
-use super::order::Order;
+use super::order::{Order, Pin};
 use super::{OpenAi, ToolResults, error, wire};
 use crate::catalog::{Certainty, Resolved};
 use crate::guard::record::RequestNotes;
@@ -88,6 +88,9 @@ pub(super) async fn create_unversioned(
     create(state, identity, request_id, notes, headers, body).await
 }
 
+/// To read so many bytes takes less time than to have them read elsewhere is worth.
+const LARGE: usize = 256 << 10;
+
 /// One request on its way to an answer.
 pub(super) struct Call {
     pub(super) app: Arc<OpenAi>,
@@ -101,7 +104,29 @@ impl Call {
     async fn answer(self, headers: &HeaderMap, body: Result<Bytes, BytesRejection>) -> Result<Response<Body>, Problem> {
         let body = body.map_err(|rejection| unreadable(&rejection))?;
         let pin = self.pinned(headers).await?;
-        let order = self.understand(&body, pin)?;
+        let (call, order) = self.understood(body, pin).await?;
+        call.carry_out(order).await
+    }
+
+    /// A large request is read beside the event loop, one at a time: whoever streams shall not wait for it, and no more
+    /// than one is held in its parsed form.
+    async fn understood(self, body: Bytes, pin: Option<Pin>) -> Result<(Self, Order), Problem> {
+        if body.len() <= LARGE {
+            let order = self.understand(&body, pin)?;
+            return Ok((self, order));
+        }
+        let reader = Arc::clone(&self.app.large_requests);
+        let broken = || Problem::new(Kind::Internal, "the request could not be read");
+        let _alone = reader.acquire().await.map_err(|_| broken())?;
+        let reading = tokio::task::spawn_blocking(move || {
+            let order = self.understand(&body, pin);
+            (self, order)
+        });
+        let (call, order) = reading.await.map_err(|_| broken())?;
+        Ok((call, order?))
+    }
+
+    async fn carry_out(self, order: Order) -> Result<Response<Body>, Problem> {
         let (permit, queued) = self.wait_in_line(&order).await?;
         let Order { wishes, resolved, plans, terms, fingerprint, left_out } = order;
         self.note(&wishes, &resolved, queued);
