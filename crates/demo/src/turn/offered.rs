@@ -9,6 +9,8 @@ use crate::script::Call;
 
 /// The tool that takes the answer itself, where a client wants it in a certain form.
 const ANSWER_TOOL: &str = "structured_output";
+/// A prompt that wants a tool, whichever it is.
+const ANY_TOOL: &str = "one of the tools";
 /// Shorter words of a tool's name, such as `get`, stand in too many prompts.
 const SHORTEST_WORD: usize = 4;
 
@@ -22,7 +24,11 @@ impl Turn {
         for server in self.session.servers().iter() {
             let Ok(tools) = server.known_tools().await else { continue };
             answer = answer.or_else(|| find(&tools, |tool| tool.name == ANSWER_TOOL));
-            fitting = fitting.or_else(|| find(&tools, |tool| tool.name != ANSWER_TOOL && is_about(asked, &tool.name)));
+            let is_clients = |tool: &Tool| tool.name != ANSWER_TOOL;
+            fitting = fitting.or_else(|| find(&tools, |tool| is_clients(tool) && is_about(asked, &tool.name)));
+            if asked.contains(ANY_TOOL) {
+                fitting = fitting.or_else(|| find(&tools, is_clients));
+            }
         }
         if let Some((tools, at)) = fitting {
             let told = self.call_offered(&tools[at], asked).await;
