@@ -66,9 +66,7 @@ pub const LOG_LEVEL: Level = Level::Info;
 
 /// Serves until a signal says otherwise.
 pub fn serve(typed_hosts: &[HostName], tap: Option<&str>, context: &Context) -> CommandResult {
-    // One thread takes a request from its socket to the agent and back. Handing it from thread to thread costs more than
-    // all that is done with it; what blocks has threads of its own.
-    let built = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let built = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let event_loop = built.context("no event loop; check the limit of open files (`ulimit -n`)")?;
     let served = event_loop.block_on(async {
         let tools = tools::start(&context.profiles).await?;

@@ -257,8 +257,12 @@ impl Desk<'_> {
     }
 
     async fn start_new(&self, owner: &Owner, prompt: Prompt) -> Result<Result<LiveTurn, Failure>, Problem> {
-        let handle = self.app.fresh_session(owner).await?;
-        let mut turn = self.prompt(&handle, None, prompt).await?;
+        let ahead = self.app.fresh_session(owner).await?;
+        let mut turn = match self.prompt(&ahead, None, prompt.clone()).await {
+            // One made ahead may have been put away the moment before: nothing was said in it, so another will do.
+            Err(Error::Closed) => self.prompt(&self.app.create(owner).await?, None, prompt).await?,
+            prompted => prompted?,
+        };
         Ok(match turn.start().await? {
             Start::Started => {
                 self.app.make_spare(owner);

@@ -140,7 +140,7 @@ impl OpenAi {
         }
     }
 
-    async fn create(&self, owner: &Owner) -> Result<SessionHandle, Error> {
+    pub(super) async fn create(&self, owner: &Owner) -> Result<SessionHandle, Error> {
         let new = NewSession {
             principal: owner.principal.clone(),
             agent: owner.agent.clone(),
