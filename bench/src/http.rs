@@ -56,29 +56,24 @@ impl Target {
     /// A request with these messages, which are JSON already.
     pub fn conversation(&self, messages: &str, reply: Reply, session: Option<&str>) -> Vec<u8> {
         let stream = if reply == Reply::Stream { "true" } else { "false" };
-        let body = format!(r#"{{"model":"demo","stream":{stream},"messages":{messages}}}"#);
-        let pin = session.map_or_else(String::new, |session| format!("x-session-id: {session}\r\n"));
-        let Self { address, key } = self;
-        let head = format!(
-            "POST /v1/chat/completions HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {key}\r\n\
-             Content-Type: application/json\r\n{pin}Content-Length: {}\r\n\r\n",
-            body.len()
-        );
-        (head + &body).into_bytes()
+        self.completion(&format!(r#"{{"model":"demo","stream":{stream},"messages":{messages}}}"#), session)
     }
 
     /// A whole answer to these messages, with a tool that the client runs.
     pub fn with_tool(&self, messages: &serde_json::Value, session: Option<&str>) -> Vec<u8> {
-        let pin = session.map_or_else(String::new, |session| format!("x-session-id: {session}\r\n"));
         let tool = r#"{"type":"function","function":{"name":"pick","parameters":{"type":"object"}}}"#;
-        let body = format!(r#"{{"model":"demo","messages":{messages},"tools":[{tool}]}}"#);
+        self.completion(&format!(r#"{{"model":"demo","messages":{messages},"tools":[{tool}]}}"#), session)
+    }
+
+    fn completion(&self, body: &str, session: Option<&str>) -> Vec<u8> {
+        let pin = session.map_or_else(String::new, |session| format!("x-session-id: {session}\r\n"));
         let Self { address, key } = self;
         let head = format!(
             "POST /v1/chat/completions HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {key}\r\n\
              Content-Type: application/json\r\n{pin}Content-Length: {}\r\n\r\n",
             body.len()
         );
-        (head + &body).into_bytes()
+        (head + body).into_bytes()
     }
 
     pub fn get(&self, path: &str) -> Vec<u8> {

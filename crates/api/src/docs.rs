@@ -1,27 +1,24 @@
 //! `/openapi.json`, made from the code, and `/docs`, a page that draws it without anything from elsewhere.
 
 use axum::Router;
-use axum::http::{HeaderName, HeaderValue, header};
-use axum::response::{IntoResponse, Response};
+use axum::http::header;
 use axum::routing::get;
 use utoipa::OpenApi;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
 
+use crate::still::{FRESH, still};
+
 const PAGE: &str = include_str!("docs/page.html");
 const STYLE: &str = include_str!("docs/page.css");
 const SCRIPT: &str = include_str!("docs/page.js");
 
-/// Nothing from elsewhere, nothing inline, in nobody's frame.
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
-                      connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
-
 /// The page without its content: open, since a browser cannot send a key before it has drawn one.
 pub fn shell() -> Router {
     Router::new()
-        .route("/docs", get(|| async { still("text/html; charset=utf-8", PAGE) }))
-        .route("/docs/page.css", get(|| async { still("text/css; charset=utf-8", STYLE) }))
-        .route("/docs/page.js", get(|| async { still("text/javascript; charset=utf-8", SCRIPT) }))
+        .route("/docs", get(|| async { still("text/html; charset=utf-8", FRESH, PAGE.as_bytes()) }))
+        .route("/docs/page.css", get(|| async { still("text/css; charset=utf-8", FRESH, STYLE.as_bytes()) }))
+        .route("/docs/page.js", get(|| async { still("text/javascript; charset=utf-8", FRESH, SCRIPT.as_bytes()) }))
 }
 
 /// The description itself. Belongs behind a key.
@@ -32,18 +29,6 @@ pub fn routes() -> Router {
         String::new()
     });
     Router::new().route("/openapi.json", get(|| async { ([(header::CONTENT_TYPE, "application/json")], json) }))
-}
-
-fn still(content_type: &'static str, text: &'static str) -> Response {
-    let headers = [
-        (header::CONTENT_TYPE, content_type),
-        (header::CONTENT_SECURITY_POLICY, POLICY),
-        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        (header::REFERRER_POLICY, "no-referrer"),
-        (header::CACHE_CONTROL, "no-cache"),
-    ];
-    let headers = headers.map(|(name, value): (HeaderName, _)| (name, HeaderValue::from_static(value)));
-    (headers, text).into_response()
 }
 
 /// Everything that the server serves, by the faces that serve it.

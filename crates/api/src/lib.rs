@@ -15,5 +15,6 @@ pub mod problem;
 pub mod routes;
 pub mod server;
 pub mod sse;
+mod still;
 pub mod ui;
 pub mod websocket;

@@ -3,9 +3,11 @@
 
 use axum::Router;
 use axum::extract::Path;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+
+use crate::still::{FRESH, still};
 
 /// Name and bytes of every file; with `.gz` behind the name the same file compressed.
 type Files = &'static [(&'static str, &'static [u8])];
@@ -14,10 +16,6 @@ const FILES: Files = include!(concat!(env!("OUT_DIR"), "/page_files.rs"));
 
 /// What stands in for a page that was not built.
 const ABSENT: &str = include_str!("ui/absent.html");
-
-/// Nothing from elsewhere, nothing inline, in nobody's frame.
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
-                      connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 
 /// The routes of the page. They need no key.
 pub fn shell() -> Router {
@@ -42,16 +40,11 @@ mod described {
     pub(super) fn page() {}
 }
 
-/// Whether this binary has the page in it.
-pub fn is_built() -> bool {
-    find(FILES, "index.html").is_some()
-}
-
 fn page(files: Files, headers: &HeaderMap) -> Response {
     match find(files, "index.html") {
         // The shell names its parts by their content, so it alone must be asked for each time.
-        Some(_) => file(files, "index.html", "no-cache", headers),
-        None => still("text/html; charset=utf-8", "no-cache", ABSENT.as_bytes()),
+        Some(_) => file(files, "index.html", FRESH, headers),
+        None => still("text/html; charset=utf-8", FRESH, ABSENT.as_bytes()),
     }
 }
 
@@ -103,21 +96,10 @@ fn content_type(name: &str) -> &'static str {
     }
 }
 
-fn still(content_type: &'static str, caching: &'static str, bytes: &'static [u8]) -> Response {
-    let headers = [
-        (header::CONTENT_TYPE, content_type),
-        (header::CONTENT_SECURITY_POLICY, POLICY),
-        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        (header::REFERRER_POLICY, "no-referrer"),
-        (header::CACHE_CONTROL, caching),
-    ];
-    let headers = headers.map(|(name, value): (HeaderName, _)| (name, HeaderValue::from_static(value)));
-    (headers, bytes).into_response()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::still::POLICY;
 
     const BUILT: Files = &[
         ("index.html", b"<html>"),

@@ -48,7 +48,7 @@ pub struct Global {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Serves the agents to OpenAI clients on one address; makes a key on the first run.
+    /// Serves the agents to OpenAI clients, browsers and ACP clients on one address; makes a key on the first run.
     Serve(ServeArgs),
     /// One turn: the prompt comes from the argument or from standard input, the answer goes to standard output.
     Run(RunArgs),

@@ -4,7 +4,7 @@ pub const TOP: &str = "\
 Examples:
   gembridge chat                       talk to the agent that is there
   gembridge run 'what is a monad?'     one question, one answer
-  gembridge serve                      an OpenAI-compatible server on http://127.0.0.1:11434
+  gembridge serve                      OpenAI API, chat page and ACP on http://127.0.0.1:11434
   gembridge doctor                     what is missing, and how to fix it
 
 With no agent installed, the built-in `demo` agent answers.

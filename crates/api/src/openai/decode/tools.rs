@@ -132,16 +132,11 @@ fn tool_choice(choice: Option<&WordOr<'_, ToolChoice<'_>>>, offered: &mut Vec<Of
     match choice {
         None => Ok(Choice::AsItLikes),
         Some(WordOr::Word(word)) => match &**word {
-            "auto" => Ok(Choice::AsItLikes),
-            "none" => {
-                offered.clear();
-                Ok(Choice::Never)
-            }
             "required" if offered.is_empty() => {
                 Err(Problem::invalid("tool_choice", "`tool_choice` is `required`, but there are no `tools`"))
             }
             "required" => Ok(Choice::Always),
-            other => Err(unknown_choice("tool_choice", other)),
+            word => free_choice("tool_choice", word, offered),
         },
         Some(WordOr::Object(choice)) => match (choice.kind.as_deref(), &choice.function, &choice.allowed_tools) {
             (Some("function"), Some(function), _) => {
@@ -151,6 +146,18 @@ fn tool_choice(choice: Option<&WordOr<'_, ToolChoice<'_>>>, offered: &mut Vec<Of
             (Some("allowed_tools"), _, Some(allowed)) => allowed_tools(allowed, offered),
             (kind, _, _) => Err(unknown_choice("tool_choice", kind.unwrap_or_default())),
         },
+    }
+}
+
+/// A choice in a word, of those that both fields have.
+fn free_choice(field: &str, word: &str, offered: &mut Vec<OfferedTool>) -> Result<Choice, Problem> {
+    match word {
+        "auto" => Ok(Choice::AsItLikes),
+        "none" => {
+            offered.clear();
+            Ok(Choice::Never)
+        }
+        other => Err(unknown_choice(field, other)),
     }
 }
 
@@ -170,14 +177,7 @@ fn function_choice(
 ) -> Result<Choice, Problem> {
     match choice {
         None => Ok(Choice::AsItLikes),
-        Some(WordOr::Word(word)) => match &**word {
-            "auto" => Ok(Choice::AsItLikes),
-            "none" => {
-                offered.clear();
-                Ok(Choice::Never)
-            }
-            other => Err(unknown_choice("function_call", other)),
-        },
+        Some(WordOr::Word(word)) => free_choice("function_call", word, offered),
         Some(WordOr::Object(name)) => {
             keep(offered, "function_call.name", &[name])?;
             Ok(Choice::Always)
