@@ -6,6 +6,7 @@
 
 mod bridge;
 mod listener;
+mod socket;
 mod door;
 mod place;
 mod desk;

@@ -12,6 +12,7 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::door::Door;
+use crate::socket::Socket;
 
 /// How long a connection may stay without a whole request. Longer than clients keep an idle connection, so that none
 /// is closed under a request on its way.
@@ -52,10 +53,13 @@ async fn converse(stream: TcpStream, door: Arc<Door>, stop: CancellationToken) {
         let door = door.clone();
         async move { Ok::<_, std::convert::Infallible>(door.answer(request).await) }
     });
+    // A call that waits keeps no buffer to read into: the socket itself tells when the agent has left.
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(IDLE)
-        .serve_connection(TokioIo::new(stream), service);
+        .half_close(true)
+        .writev(false)
+        .serve_connection(TokioIo::new(Socket::new(stream)), service);
     let mut connection = std::pin::pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,

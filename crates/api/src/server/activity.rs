@@ -82,6 +82,11 @@ impl Activity {
         self.body_pending.load(Ordering::Relaxed)
     }
 
+    /// Whether a request is under way of which nothing more is to come.
+    pub fn is_answering(&self) -> bool {
+        self.in_flight.load(Ordering::Acquire) > 0 && !self.is_body_pending()
+    }
+
     /// Whether something came that has not become a request.
     pub fn is_before_a_request(&self) -> bool {
         matches!(self.phase(), Phase::Head { .. })

@@ -70,8 +70,9 @@ impl Context {
         let streams = TaskTracker::new();
         let mut http1 = http1::Builder::new();
         // The head's deadline is our own: hyper's would end idle connections too. The pieces of a stream are small: to
-        // copy one behind its length costs less than a write of three parts.
-        http1.timer(TokioTimer::new()).header_read_timeout(None).max_buf_size(BUFFER).writev(false);
+        // copy one behind its length costs less than a write of three parts. Nothing is read while an answer goes out,
+        // since a stream would keep a buffer for it: the socket notices when its peer leaves.
+        http1.timer(TokioTimer::new()).header_read_timeout(None).max_buf_size(BUFFER).writev(false).half_close(true);
         let mut http2 = http2::Builder::new(StreamTasks(streams.clone()));
         http2
             .timer(TokioTimer::new())

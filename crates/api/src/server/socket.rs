@@ -1,4 +1,5 @@
-//! A connection's socket. It gives up on a peer that does not read, and lets one that still sends read the answer.
+//! A connection's socket. It gives up on a peer that does not read, lets one that still sends read the answer, and
+//! notices one that leaves while nobody reads from it.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -25,6 +26,7 @@ pub struct Socket {
     /// Runs while the peer takes nothing.
     stall: Option<Pin<Box<Sleep>>>,
     closing: Closing,
+    unread: Unread,
     /// What goes out in place of a bare refusal, and how much of it has.
     rejection: Option<Bytes>,
     /// Held as long as the socket is open, also by whoever takes it over in an upgrade.
@@ -38,6 +40,13 @@ enum Closing {
     Lingering(Pin<Box<Sleep>>),
 }
 
+/// What is known of bytes that have come and that nobody has asked for yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Unread {
+    Unknown,
+    Some,
+}
+
 impl Socket {
     pub fn new(stream: TcpStream, activity: Arc<Activity>, deadlines: Deadlines, slot: Slot) -> Self {
         Self {
@@ -47,6 +56,7 @@ impl Socket {
             ahead: Bytes::new(),
             stall: None,
             closing: Closing::No,
+            unread: Unread::Unknown,
             rejection: None,
             _slot: slot,
         }
@@ -71,10 +81,30 @@ impl Socket {
             self.stall = None;
             return written;
         }
+        self.watch(cx)?;
         let limit = self.deadlines.send;
         let stall = self.stall.get_or_insert_with(|| Box::pin(sleep(limit)));
         ready!(stall.as_mut().poll(cx));
         Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client does not read its answer")))
+    }
+
+    /// Fails when the peer has closed its end while it is being answered; otherwise the task is woken when it does. To
+    /// read for that would take a buffer for as long as the answer lasts.
+    fn watch(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
+        // What has come stands before the end, so that nothing is known of that until it is read.
+        if self.unread == Unread::Some || self.has_ahead() || !self.activity.is_answering() {
+            return Ok(());
+        }
+        let mut next = [0];
+        match self.stream.poll_peek(cx, &mut ReadBuf::new(&mut next)) {
+            Poll::Pending => Ok(()),
+            Poll::Ready(Ok(0)) => Err(io::Error::new(io::ErrorKind::ConnectionAborted, "the client has left")),
+            Poll::Ready(Ok(_)) => {
+                self.unread = Unread::Some;
+                Ok(())
+            }
+            Poll::Ready(Err(failure)) => Err(failure),
+        }
     }
 
     /// Whether these bytes refuse what was no request, and something else is to be said.
@@ -133,6 +163,7 @@ impl AsyncRead for Socket {
             this.activity.bytes_came();
             return Poll::Ready(Ok(()));
         }
+        this.unread = Unread::Unknown;
         let before = buffer.filled().len();
         let read = ready!(Pin::new(&mut this.stream).poll_read(cx, buffer));
         if buffer.filled().len() > before {
@@ -176,6 +207,7 @@ impl AsyncWrite for Socket {
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         this.activity.flushed();
+        this.watch(cx)?;
         Pin::new(&mut this.stream).poll_flush(cx)
     }
 

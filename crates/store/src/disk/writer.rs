@@ -16,8 +16,9 @@ use super::record::{self, Head, InBatch};
 use super::segment::{self, Place, Segment};
 use crate::continuity;
 
-/// A buffer that a large batch has grown beyond this is given back.
-const KEPT_BUFFER: usize = 1 << 20;
+/// A buffer that a large batch has grown beyond this is given back: the writers of silent sessions are many. Pieces of a
+/// stream fit into it.
+const KEPT_BUFFER: usize = 4 << 10;
 
 pub(super) struct DiskWriter {
     claim: Claim,
