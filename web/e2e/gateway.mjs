@@ -6,7 +6,7 @@ import { existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, wri
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { until } from "./until.mjs";
+import { eventually, until } from "./until.mjs";
 
 const TARGET = process.env.CARGO_TARGET_DIR ?? fileURLToPath(new URL("../../target", import.meta.url));
 const PROGRAM = built("gembridge");
@@ -67,20 +67,18 @@ export class Gateway {
     return `${this.url}/#key=${this.key}`;
   }
 
-  /** Starts it, at the address that it had before. */
+  /** Starts it, at an address that is free: its last one may be somebody else's by now. */
   async serve() {
     this.#starts += 1;
     const said = join(this.home, `stdout-${this.#starts}`);
-    const child = this.#spawn(
-      ["serve", "--port", String(this.#port), "--agent", this.agent],
-      [openSync(said, "w"), openSync(join(this.home, `stderr-${this.#starts}`), "w")],
-    );
+    const child = this.#spawn(["serve", "--port", "0", "--agent", this.agent], [openSync(said, "w"), openSync(join(this.home, `stderr-${this.#starts}`), "w")]);
     this.#child = child;
     running.add(child);
     child.once("exit", () => running.delete(child));
     const banner = await until(`the banner of the gateway in \`${this.home}\``, () => {
       const text = readFileSync(said, "utf8");
-      if (child.exitCode !== null) throw new Error(`the gateway ended with ${child.exitCode}: ${this.complaints()}`);
+      const end = child.exitCode ?? child.signalCode;
+      if (end !== null) throw new Error(`the gateway ended with ${end}: ${this.complaints()}`);
       return text.includes("/docs\n") && text;
     });
     this.#port = Number(/http:\/\/[\d.]+:(\d+)/.exec(banner)[1]);
@@ -102,22 +100,22 @@ export class Gateway {
 
   async stop() {
     await this.kill();
-    rmSync(this.home, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
+    // Agents that are being ended may still write there.
+    await eventually(() => rmSync(this.home, { recursive: true, force: true }));
   }
 
-  fetch(path, { method = "GET", headers = {}, body, signal } = {}) {
+  fetch(path, { method = "GET", headers = {}, body } = {}) {
     return fetch(this.url + path, {
       method,
       headers: { authorization: `Bearer ${this.key}`, ...(body && { "content-type": "application/json" }), ...headers },
       ...(body && { body: JSON.stringify(body) }),
-      ...(signal && { signal }),
     });
   }
 
   /** A streamed completion, as an OpenAI client asks for one. */
-  complete(prompt, signal) {
-    const body = { model: this.agent, stream: true, messages: [{ role: "user", content: prompt }] };
-    return this.fetch("/v1/chat/completions", { method: "POST", body, signal });
+  complete(prompt, model = this.agent) {
+    const body = { model, stream: true, messages: [{ role: "user", content: prompt }] };
+    return this.fetch("/v1/chat/completions", { method: "POST", body });
   }
 
   #spawn(args, [stdout, stderr]) {

@@ -1,8 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { stage } from "./stage.mjs";
+import { eventually } from "./until.mjs";
 
 const on = stage({ agent: "fake" });
+/** What the last of the acts says: by then all of them are drawn. */
+const LAST = "gnp.exe";
 
 const ACTS = [
   '<img src=x onerror="harmed=1">',
@@ -44,12 +47,14 @@ async function assertInert(tab) {
 test("s27 hostile markdown is text", async () => {
   const tab = await on.visit();
   await tab.ask(ACTS.map((act) => `say ${act}\\n\\n`).join("\n"));
+  await tab.saysInAnswer(LAST);
   await assertInert(tab);
   const text = await tab.answer.innerText();
   assert.ok(text.includes("<script>harmed=1</script>"), text);
   assert.ok(!text.includes("\u202E"), "what turns text around is named instead");
   await tab.page.reload();
   await tab.ended();
+  await tab.saysInAnswer(LAST);
   await assertInert(tab);
   await tab.close();
 });
@@ -85,7 +90,7 @@ test("s27 hostile titles, thoughts, plans, tools, diffs and permissions are text
 test("s27 a line of a megabyte is shown and harms nobody", async () => {
   const tab = await on.visit();
   await tab.ask("chunks 256 size 4096");
-  assert.equal((await tab.answer.textContent()).trim().length, 1 << 20);
+  await eventually(async () => assert.equal((await tab.answer.textContent()).trim().length, 1 << 20));
   await assertInert(tab);
   await tab.ask("say still here");
   await tab.close();
@@ -96,6 +101,7 @@ test("s27 the demo agent's own hostile answer is text", async () => {
   await tab.connected();
   await tab.choose("demo");
   await tab.ask("markdown hostile");
+  await tab.saysInAnswer("terminal escapes");
   await assertInert(tab);
   await tab.close();
 });

@@ -1,13 +1,16 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import axe from "axe-core";
+import { newTab } from "./browser.mjs";
 import { stage } from "./stage.mjs";
+import { eventually } from "./until.mjs";
 
 const on = stage({ agent: "demo" });
 const FIRST_LOAD = 150_000;
 
-/** Leads a tab through everything that the page can show, and looks at each. */
-async function tour(tab, look) {
+/** Leads a tab through everything that the page can show, and looks at each until it is drawn as it shall be. */
+async function tour(tab, check) {
+  const look = (what) => eventually(() => check(what));
   await tab.connected();
   await look("an empty chat");
   for (const prompt of ["markdown", "think about bridges", "plan", "tool", "edit", "image", "unicode", "error -32603 no more"]) {
@@ -17,6 +20,7 @@ async function tour(tab, look) {
   }
   const split = tab.page.getByRole("button", { name: "Side by side" });
   await split.click();
+  await tab.page.locator("table.split").first().waitFor();
   await look("a diff side by side");
   await tab.send("permission rm -rf build");
   await tab.card.waitFor();
@@ -75,7 +79,7 @@ test("u11 nothing is wider than a phone of 320 pixels", async () => {
 
 test("u12 the first load is below 150 kB, compressed, and from the gateway alone", async (t) => {
   const context = await on.browser.newContext();
-  const page = await context.newPage();
+  const page = await newTab(context);
   const network = await context.newCDPSession(page);
   await network.send("Network.enable");
   const names = new Map();
@@ -84,9 +88,12 @@ test("u12 the first load is below 150 kB, compressed, and from the gateway alone
   network.on("Network.loadingFinished", ({ requestId, encodedDataLength }) => sizes.set(names.get(requestId), encodedDataLength));
   await page.goto(on.gateway.entry);
   await page.locator(".connection.open:visible").waitFor();
+  await eventually(() => {
+    assert.ok(sizes.size >= 3, [...sizes.keys()].join(" "));
+    assert.deepEqual([...sizes.keys()].sort(), [...new Set(names.values())].sort(), "everything that was asked for has come");
+  });
   const all = [...sizes.values()].reduce((sum, size) => sum + size, 0);
   t.diagnostic(`first load: ${all} bytes in ${sizes.size} parts`);
-  assert.ok(sizes.size >= 3, [...sizes.keys()].join(" "));
   assert.ok(all < FIRST_LOAD, `${all} bytes: ${JSON.stringify([...sizes])}`);
   for (const url of names.values()) assert.ok(url.startsWith(on.gateway.url) || url.startsWith("data:"), url);
   await context.close();

@@ -30,7 +30,7 @@ let session;
 await picture("chat-light", { colorScheme: "light" }, async (tab) => {
   await tab.ask("plan");
   await tab.ask("markdown");
-  session = tab.session();
+  session = await tab.session();
 });
 await picture("chat-dark", { colorScheme: "dark", address: link(session) }, (tab) => tab.ended());
 await picture("phone", { viewport: PHONE, hasTouch: true, isMobile: true, deviceScaleFactor: 1, address: link(session) }, (tab) => tab.ended());

@@ -1,4 +1,4 @@
-// A wire between page and gateway that can be cut.
+// A wire between page and gateway that can be cut. It stays where it is, wherever the gateway comes back.
 
 import { once } from "node:events";
 import { connect, createServer } from "node:net";
@@ -10,9 +10,8 @@ export class Wire {
   /** Listens in place of the gateway. */
   static async to(gateway) {
     const wire = new Wire();
-    const port = Number(new URL(gateway.url).port);
     wire.#server = createServer((here) => {
-      const there = connect(port, "127.0.0.1");
+      const there = connect(Number(new URL(gateway.url).port), "127.0.0.1");
       for (const [from, to] of [
         [here, there],
         [there, here],

@@ -273,6 +273,8 @@ test("requests that the client does not serve are refused by name", async (t) =>
   const client = clientFor(t, gateway);
   await client.connect();
   for (const peer of gateway.peers) peer.send({ id: 77, method: "fs/read_text_file", params: { sessionId: "s1", path: "/etc/passwd" } });
+  // The first answer comes after the request above, and the second question goes after the answer to it.
+  await client.agents();
   await client.agents();
   const answer = gateway.received.find((message) => message["id"] === 77);
   assert.equal((answer?.["error"] as { code: number }).code, -32601);

@@ -97,6 +97,8 @@ export class MockGateway {
   readonly received: Params[] = [];
   connections = 0;
   refuse = false;
+  #away = false;
+  #expected: { count: number; come: () => void }[] = [];
   /** So many attachments fail before one works. */
   attachFailures = 0;
   #server: Server;
@@ -105,9 +107,10 @@ export class MockGateway {
   #port = 0;
 
   private constructor(readonly options: GatewayOptions) {
-    this.#server = createServer((request, response) => this.#http(request, response));
+    this.#server = createServer((request, response) => (this.#away ? request.socket.destroy() : this.#http(request, response)));
     this.#sockets = new WebSocketServer({ noServer: true, handleProtocols: () => "acp.v1" });
     this.#server.on("upgrade", (request, socket, head) => {
+      if (this.#away) return void socket.destroy();
       if (this.refuse || !this.#keyed(request)) {
         socket.end("HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
         return;
@@ -118,11 +121,11 @@ export class MockGateway {
 
   static async start(options: GatewayOptions = {}, port = 0): Promise<MockGateway> {
     const gateway = new MockGateway(options);
-    await gateway.listen(port);
+    await gateway.#listen(port);
     return gateway;
   }
 
-  async listen(port = this.#port): Promise<void> {
+  async #listen(port: number): Promise<void> {
     await new Promise<void>((resolve) => this.#server.listen(port, "127.0.0.1", resolve));
     this.#port = (this.#server.address() as AddressInfo).port;
   }
@@ -136,6 +139,22 @@ export class MockGateway {
     for (const peer of this.peers) peer.socket.terminate();
   }
 
+  /** Is not there for anybody until it comes back. It keeps its address, which nobody else can take meanwhile. */
+  leave(): void {
+    this.#away = true;
+    this.cut();
+  }
+
+  comeBack(): void {
+    this.#away = false;
+  }
+
+  /** Resolves once so many connections were made in all. */
+  connected(count: number): Promise<void> {
+    if (this.connections >= count) return Promise.resolve();
+    return new Promise((come) => this.#expected.push({ count, come }));
+  }
+
   /** Closes every connection with a code. */
   closeAll(code: number): void {
     for (const peer of this.peers) peer.socket.close(code);
@@ -144,7 +163,10 @@ export class MockGateway {
   async stop(): Promise<void> {
     this.cut();
     for (const session of this.sessions.values()) session.running?.cancel();
-    await new Promise((resolve) => this.#server.close(resolve));
+    const closed = new Promise((resolve) => this.#server.close(resolve));
+    // Browsers open connections ahead of what they will ask.
+    this.#server.closeAllConnections();
+    await closed;
   }
 
   newSession(agent = "demo"): MockSession {
@@ -251,12 +273,13 @@ export class MockGateway {
     if (!open) return;
     const id = (this.#nextId += 1);
     peer.asks.set(id, { session, ask });
-    const meta = { gembridge: { seq: session.log.at(-1)?.seq, at: Date.now(), ask, expiresAt: Date.now() + 60_000 } };
+    const meta = { gembridge: { seq: session.log.at(-1)?.seq, at: Date.now(), ask, expiresAt: Date.now() + 3_600_000 } };
     peer.send({ id, method: open.method, params: { sessionId: session.id, ...open.params, _meta: meta } });
   }
 
   #connected(socket: WebSocket): void {
     this.connections += 1;
+    for (const { count, come } of this.#expected) if (this.connections >= count) come();
     const peer: Peer = {
       socket,
       asks: new Map(),

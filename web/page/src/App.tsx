@@ -1,6 +1,6 @@
 // The page: sessions beside the conversation, or the gateway's own affairs.
 
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useState } from "preact/hooks";
 import { Admin } from "./admin/Admin.js";
 import { Composer, stop } from "./chat/Composer.js";
 import { focusPrompt } from "./chat/focus.js";
@@ -24,7 +24,8 @@ export function App() {
 function Page() {
   const [drawer, setDrawer] = useState(false);
   useTitle();
-  useEffect(() => {
+  // Before anything else can happen: an Escape that was meant for the drawer must not stop a turn.
+  useLayoutEffect(() => {
     const pressed = (event: KeyboardEvent) => {
       if (event.key !== "Escape" || event.defaultPrevented) return;
       if (drawer) setDrawer(false);

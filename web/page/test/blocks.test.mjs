@@ -187,7 +187,7 @@ test("an endless line is shown as it stands and what surrounds it as ever", () =
     done.map((block) => (block.kind === "code" ? "code" : block.plain ? "plain" : "prose")),
     ["prose", "plain", "prose", "code"],
   );
-  assert.ok(performance.now() - began < 5_000);
+  assert.ok(performance.now() - began < 60_000);
 });
 
 test("terminal colours become classes and no control sequence survives", () => {
@@ -218,5 +218,5 @@ test("files of 5 000 lines that share nothing are still compared in time", () =>
   const began = performance.now();
   const { added, removed } = changes.changesOf({ path: "a", oldText: side("left"), newText: side("right") });
   assert.deepEqual([added, removed], [5_000, 5_000]);
-  assert.ok(performance.now() - began < 10_000);
+  assert.ok(performance.now() - began < 60_000);
 });

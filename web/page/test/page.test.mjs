@@ -1,44 +1,55 @@
 // The page in a real browser, against a gateway that plays. The built page is in `web/dist`.
 
 import assert from "node:assert/strict";
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
-import { chromium } from "playwright-core";
+import { atTheEnd, AWAY, launch, newTab, scrollUp } from "../../e2e/browser.mjs";
+import { eventually, until } from "../../e2e/until.mjs";
 import { KEY, startStage } from "./stage.mjs";
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-const BROWSERS = [process.env.CHROMIUM, "/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
-/** A word of text that Playwright waits for may take this long on a busy machine. */
-const PATIENCE = 60_000;
+/** A task of the page that takes longer is felt; on a slow machine, one that takes so large a part of all the time. */
+const LONGEST_MS = 1_000;
+const LARGEST_PART = 1 / 3;
 
 let browser;
 before(async () => {
-  const executablePath = BROWSERS.find((path) => path && existsSync(path));
-  assert.ok(executablePath, "no Chromium found; run `apt-get install chromium` or set `CHROMIUM`");
-  browser = await chromium.launch({ executablePath, args: ["--no-sandbox"] });
+  browser = await launch();
 });
 after(() => browser?.close());
 
+/** What a test has made, newest first: pages go before the gateway that they show. */
+const made = new WeakMap();
+
+function undoAfter(t, undo) {
+  if (!made.has(t)) {
+    made.set(t, []);
+    t.after(async () => {
+      for (const undo of made.get(t)) await undo();
+    });
+  }
+  made.get(t).unshift(undo);
+}
+
 async function stageFor(t) {
   const stage = await startStage();
-  t.after(() => stage.stop());
+  undoAfter(t, () => stage.stop());
   return stage;
 }
 
 /** A page that is connected; it fails the test when anything in it fails or breaks its policy. */
 async function pageFor(t, stage, { hash = `key=${KEY}`, ...options } = {}) {
-  const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options });
-  const page = await context.newPage();
-  page.setDefaultTimeout(PATIENCE);
+  const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, reducedMotion: "reduce", ...options });
+  const page = await newTab(context);
   const failures = [];
   page.on("pageerror", (error) => failures.push(String(error)));
   page.on("console", (message) => {
-    if (message.type() === "error" && !/WebSocket connection|ERR_CONNECTION|401/.test(message.text())) failures.push(message.text());
+    if (message.type() === "error" && !AWAY.test(message.text()) && !message.text().includes("401")) failures.push(message.text());
   });
-  t.after(async () => {
+  undoAfter(t, async () => {
     await context.close();
     assert.deepEqual(failures, []);
   });
@@ -48,11 +59,29 @@ async function pageFor(t, stage, { hash = `key=${KEY}`, ...options } = {}) {
 
 async function say(page, text) {
   await page.fill(".composer textarea", text);
-  await page.keyboard.press("Enter");
+  await page.press(".composer textarea", "Enter");
 }
 
 const ended = (page, turns = 1) => page.waitForFunction((turns) => document.querySelectorAll(".turn .ended").length >= turns, turns);
-const answer = (page) => page.locator(".agent .prose").last().innerText();
+/** So many elements are there. */
+const counts = (locator, count) => eventually(async () => assert.equal(await locator.count(), count));
+/** The text of an element is, or matches, this. */
+const reads = (locator, wanted) =>
+  eventually(async () => {
+    const text = (await locator.innerText()).trim();
+    if (wanted instanceof RegExp) assert.match(text, wanted);
+    else assert.equal(text, wanted);
+  });
+/** So reads the last answer. A turn can be over before the last of its text is drawn. */
+const answers = (page, wanted) => reads(page.locator(".agent .prose").last(), wanted);
+/** The answer of a turn has come so far. */
+const says = (page, word, turn = 0) =>
+  page.waitForFunction(([word, turn]) => document.querySelectorAll(".agent .prose")[turn]?.innerText.includes(`${word} `), [word, turn]);
+/** Opens everything that is folded. What is inside a tool call is drawn only then. */
+async function unfold(page) {
+  for (const summary of await page.locator("details > summary").all()) await summary.click();
+  await page.waitForFunction(() => document.querySelectorAll("details:not([open]), details.tool:not(:has(.inside))").length === 0);
+}
 const words = (count) => Array.from({ length: count }, (_, n) => `w${n + 1}`).join(" ");
 
 test("the first load is below 150 KB compressed and asks nobody else", async (t) => {
@@ -67,15 +96,21 @@ test("the first load is below 150 KB compressed and asks nobody else", async (t)
   page.on("request", (request) => asked.push(request.url()));
   await page.reload();
   await page.waitForSelector(".entry");
-  assert.ok(asked.length >= 3 && asked.every((url) => url.startsWith(stage.url)), asked.join("\n"));
+  await eventually(() => assert.ok(asked.length >= 3, asked.join("\n")));
+  assert.deepEqual(
+    asked.filter((url) => !url.startsWith(stage.url)),
+    [],
+  );
 });
 
 test("the key leaves the address at once and a wrong one is asked for again", async (t) => {
   const stage = await stageFor(t);
   const page = await pageFor(t, stage, { hash: "key=wrong&session=none" });
   await page.waitForSelector(".entry [role=alert]");
-  assert.ok(!page.url().includes("wrong"), page.url());
-  assert.match(await page.locator(".entry [role=alert]").innerText(), /not valid/);
+  // The page's own word: what Playwright knows of the address comes a little later.
+  const address = await page.evaluate(() => location.href);
+  assert.ok(!address.includes("wrong"), address);
+  await reads(page.locator(".entry [role=alert]"), /not valid/);
   await page.fill("input[type=password]", KEY);
   await page.keyboard.press("Enter");
   await page.waitForSelector(".connection.open");
@@ -90,7 +125,7 @@ test("a key that is revoked while the page is open is asked for anew", async (t)
   await page.waitForSelector(".connection.open");
   stage.closeAll(1008);
   await page.waitForSelector(".entry [role=alert]");
-  assert.equal(await page.evaluate(() => sessionStorage.length), 0);
+  await eventually(async () => assert.equal(await page.evaluate(() => sessionStorage.length), 0));
 });
 
 test("a prompt streams its answer, with thoughts, plan, tools and diff, and the page says that this is the demo", async (t) => {
@@ -98,38 +133,38 @@ test("a prompt streams its answer, with thoughts, plan, tools and diff, and the 
   await page.waitForSelector(".tag.demo");
   await say(page, "think about it");
   await ended(page, 1);
-  assert.match(await page.locator(".thought summary").innerText(), /Thought for/);
+  await reads(page.locator(".thought summary"), /Thought for/);
   assert.equal(await page.locator(".thought .prose").isVisible(), false);
-  assert.equal(await answer(page), "A bridge needs two ends.");
+  await answers(page, "A bridge needs two ends.");
   await say(page, "plan");
   await ended(page, 2);
-  assert.equal(await page.locator(".plan li.completed").count(), 3);
+  await counts(page.locator(".plan li.completed"), 3);
   await say(page, "tool");
   await ended(page, 3);
   const card = page.locator(".tool").first();
-  assert.match(await card.locator("summary").innerText(), /cargo test.*Run the tests/s);
+  await reads(card.locator("summary"), /cargo test.*Run the tests/s);
   await card.locator("summary").click();
-  assert.match(await card.innerText(), /112 passed/);
+  await reads(card, /112 passed/);
   await card.getByRole("button", { name: /Show all \d+ lines/ }).click();
   await say(page, "edit");
   await ended(page, 4);
   await page.locator(".tool", { hasText: "src/parser.rs" }).locator("summary").click();
-  assert.match(await page.locator(".diff figcaption").innerText(), /\+2\s*−2/);
+  await reads(page.locator(".diff figcaption"), /\+2\s*−2/);
   await page.getByRole("button", { name: "Side by side" }).click();
-  assert.ok(await page.locator(".run.split").first().isVisible());
-  assert.match(await page.locator(".usage").innerText(), /18 %/);
+  await page.locator(".run.split").first().waitFor();
+  await reads(page.locator(".usage"), /18 %/);
 });
 
 test("reloading in the middle of a stream loses no character and doubles none", async (t) => {
   const page = await pageFor(t, await stageFor(t));
   await say(page, "slow 60 25");
   for (const seen of ["w5", "w20", "w35"]) {
-    await page.waitForFunction((word) => document.querySelector(".agent .prose")?.innerText.includes(`${word} `), seen);
+    await says(page, seen);
     await page.reload();
   }
   await ended(page);
-  assert.equal((await answer(page)).trim(), words(60));
-  assert.equal(await page.locator(".user .words").count(), 1);
+  await answers(page, words(60));
+  await counts(page.locator(".user .words"), 1);
 });
 
 test("a gateway that goes away and comes back in the middle of a stream leaves no gap", async (t) => {
@@ -137,13 +172,28 @@ test("a gateway that goes away and comes back in the middle of a stream leaves n
   const page = await pageFor(t, stage);
   await say(page, "slow 60 25");
   for (const seen of ["w5", "w25"]) {
-    await page.waitForFunction((word) => document.querySelector(".agent .prose")?.innerText.includes(`${word} `), seen);
-    stage.cut();
-    await page.waitForSelector(".connection.waiting, .connection.connecting", { state: "attached" });
+    await says(page, seen);
+    stage.leave();
+    await page.waitForSelector(".connection.waiting, .connection.connecting");
+    stage.comeBack();
     await page.waitForSelector(".connection.open");
   }
   await ended(page);
-  assert.equal((await answer(page)).trim(), words(60));
+  await answers(page, words(60));
+});
+
+test("what is written while a session is being made is kept for it", async (t) => {
+  const stage = await stageFor(t);
+  const page = await pageFor(t, stage);
+  await page.waitForSelector(".connection.open");
+  stage.leave();
+  await say(page, "first");
+  await page.fill(".composer textarea", "second");
+  stage.comeBack();
+  await ended(page, 1);
+  await page.press(".composer textarea", "Enter");
+  await ended(page, 2);
+  await answers(page, "You said: second");
 });
 
 test("a permission shows the exact command, does not focus an allowing button, and closes in every tab", async (t) => {
@@ -151,11 +201,11 @@ test("a permission shows the exact command, does not focus an allowing button, a
   const page = await pageFor(t, stage);
   await say(page, "permission rm -rf build && echo done");
   await page.waitForSelector(".ask");
-  assert.equal(await page.locator(".ask .output pre").innerText(), "rm -rf build && echo done");
-  assert.match(await page.locator(".ask .scope").innerText(), /without asking again/);
-  assert.match(await page.locator(".ask .countdown").innerText(), /\d+ s/);
-  assert.equal(await page.evaluate(() => document.activeElement?.closest(".allow") === null), true);
-  assert.match(await page.title(), /^\(1\)/);
+  await reads(page.locator(".ask .output pre"), "rm -rf build && echo done");
+  await reads(page.locator(".ask .scope"), /without asking again/);
+  await reads(page.locator(".ask .countdown"), /\d+ s/);
+  await page.waitForFunction(() => document.activeElement?.matches(".ask"));
+  await eventually(async () => assert.match(await page.title(), /^\(1\)/));
   const other = await pageFor(t, stage);
   await other.locator(".sessions li a").first().click();
   await other.waitForSelector(".ask");
@@ -163,7 +213,7 @@ test("a permission shows the exact command, does not focus an allowing button, a
   await page.waitForSelector(".ask", { state: "detached" });
   await other.waitForSelector(".ask", { state: "detached" });
   await ended(page);
-  assert.equal(await answer(page), "You chose cancel.");
+  await answers(page, "You chose cancel.");
 });
 
 test("rejecting can say what to do instead", async (t) => {
@@ -173,7 +223,7 @@ test("rejecting can say what to do instead", async (t) => {
   await page.keyboard.type("only list it");
   await page.keyboard.press("Enter");
   await ended(page, 2);
-  assert.equal(await answer(page), "You said: only list it");
+  await answers(page, "You said: only list it");
 });
 
 test("a form of the agent is filled in and sent", async (t) => {
@@ -182,18 +232,18 @@ test("a form of the agent is filled in and sent", async (t) => {
   await page.getByLabel("Name").fill("Ada");
   await page.locator("form.ask [type=submit]").click();
   await ended(page);
-  assert.equal(JSON.parse(await answer(page)).content.name, "Ada");
+  await answers(page, /"name":"Ada"/);
 });
 
 test("Escape and the button stop a turn and keep what was said", async (t) => {
   const page = await pageFor(t, await stageFor(t));
   for (const [turn, stop] of [() => page.keyboard.press("Escape"), () => page.getByRole("button", { name: "Stop" }).click()].entries()) {
-    await say(page, "slow 2000 20");
-    await page.waitForFunction((turn) => document.querySelectorAll(".agent .prose")[turn]?.innerText.includes("w3"), turn);
+    await say(page, "slow 100000 20");
+    await says(page, "w3", turn);
     await stop();
     await ended(page, turn + 1);
-    assert.match(await answer(page), /^w1 w2 w3/);
-    assert.equal(await page.getByText("Stopped", { exact: true }).count(), turn + 1);
+    await answers(page, /^w1 w2 w3/);
+    await counts(page.getByText("Stopped", { exact: true }), turn + 1);
   }
 });
 
@@ -212,6 +262,8 @@ test("hostile markdown is inert", async (t) => {
   });
   await say(page, "markdown hostile");
   await ended(page);
+  // The last of it: by then all of it is drawn.
+  await page.locator(".agent .prose pre", { hasText: "<script>window.harmed=1</script>" }).waitFor();
   assert.equal(await page.evaluate(() => window.harmed), undefined);
   const found = await page.locator(".agent .prose").evaluate((root) => ({
     active: root.querySelectorAll("script, style, iframe, form, svg, object, embed, [onerror], [onload], [style]").length,
@@ -235,35 +287,43 @@ test("an answer of 10 000 lines stays smooth while it comes and is all there", a
   await page.evaluate(() => {
     window.longTasks = [];
     new PerformanceObserver((list) => window.longTasks.push(...list.getEntries().map((entry) => entry.duration))).observe({ type: "longtask" });
+    window.begun = performance.now();
   });
   await say(page, "long 10000");
   await ended(page);
   await page.waitForFunction(() => document.querySelector(".agent .prose").textContent.includes("Line 10000 "));
-  const tasks = await page.evaluate(() => window.longTasks);
+  const { tasks, took } = await page.evaluate(() => ({ tasks: window.longTasks, took: performance.now() - window.begun }));
   const worst = Math.max(0, ...tasks);
-  t.diagnostic(`${tasks.length} long tasks, ${Math.round(tasks.reduce((all, one) => all + one, 0))} ms in all, the worst ${Math.round(worst)} ms`);
-  assert.ok(worst < 1_000, `a task of ${worst} ms`);
-  const text = await page.locator(".agent .prose").evaluate((root) => root.textContent);
-  assert.equal((text.match(/Line \d+ of a long answer/g) ?? []).length, 10_000);
+  t.diagnostic(
+    `${tasks.length} long tasks, ${Math.round(tasks.reduce((all, one) => all + one, 0))} ms of ${Math.round(took)} ms, the worst ${Math.round(worst)} ms`,
+  );
+  assert.ok(worst < Math.max(LONGEST_MS, took * LARGEST_PART), `a task of ${worst} ms in ${took} ms`);
+  await eventually(async () => {
+    const text = await page.locator(".agent .prose").evaluate((root) => root.textContent);
+    assert.equal((text.match(/Line \d+ of a long answer/g) ?? []).length, 10_000);
+  });
 });
 
 test("reading further up is not disturbed, and one press leads back to the end", async (t) => {
   const page = await pageFor(t, await stageFor(t));
   await say(page, "long 400");
   await ended(page);
-  await say(page, "slow 400 10");
-  await page.waitForFunction(() => document.querySelectorAll(".agent .prose")[1]?.innerText.includes("w5"));
-  await page.locator(".scroller").hover();
-  await page.mouse.wheel(0, -2_000);
+  await atTheEnd(page);
+  await say(page, "slow 100000 10");
+  await says(page, "w5", 1);
+  const moved = await scrollUp(page, 2_000);
   await page.waitForSelector(".latest");
-  const top = await page.locator(".scroller").evaluate((scroller) => scroller.scrollTop);
-  await page.waitForFunction(() => document.querySelectorAll(".agent .prose")[1]?.innerText.includes("w60"));
-  assert.ok(Math.abs((await page.locator(".scroller").evaluate((scroller) => scroller.scrollTop)) - top) < 300);
+  const length = () =>
+    page
+      .locator(".agent .prose")
+      .nth(1)
+      .evaluate((root) => root.textContent.length);
+  const before = await length();
+  await until("more of the answer", async () => (await length()) > before + 500);
+  const far = await moved();
+  assert.ok(far < 100, `the text that came moved the reader by ${far} pixels`);
   await page.click(".latest");
-  await page.waitForFunction(() => {
-    const { scrollTop, scrollHeight, clientHeight } = document.querySelector(".scroller");
-    return scrollHeight - scrollTop - clientHeight < 60;
-  });
+  await atTheEnd(page);
 });
 
 test("a session begun elsewhere appears as it runs, can be watched and stopped", async (t) => {
@@ -272,10 +332,10 @@ test("a session begun elsewhere appears as it runs, can be watched and stopped",
   await page.waitForSelector(".connection.open");
   const session = stage.newSession();
   session.origin = "openai";
-  stage.prompt(session, [{ type: "text", text: "slow 3000 20" }], { send: () => {} });
+  stage.prompt(session, [{ type: "text", text: "slow 100000 20" }], { send: () => {} });
   await page.locator(".sessions li", { hasText: "OpenAI" }).locator("a").click();
-  await page.waitForFunction(() => document.querySelector(".agent .prose")?.innerText.includes("w10"));
-  assert.equal(await page.locator(".user .words").innerText(), "slow 3000 20");
+  await says(page, "w10");
+  await reads(page.locator(".user .words"), "slow 100000 20");
   await page.getByRole("button", { name: "Stop" }).click();
   await ended(page);
 });
@@ -288,7 +348,7 @@ test("sessions are searched, renamed, exported and deleted by keyboard", async (
   await say(page, "second talk");
   await ended(page);
   await page.fill("[type=search]", "first");
-  assert.equal(await page.locator(".sessions li").count(), 1);
+  await counts(page.locator(".sessions li"), 1);
   await page.getByRole("button", { name: "Actions for first talk" }).focus();
   await page.keyboard.press("Enter");
   await page.keyboard.press("Enter");
@@ -317,12 +377,15 @@ test("slash commands are chosen by keyboard, models and modes by their lists", a
   await page.locator(".composer textarea").pressSequentially("/pl");
   await page.getByRole("option", { name: "/plan" }).waitFor();
   await page.keyboard.press("Tab");
-  assert.equal(await page.inputValue(".composer textarea"), "/plan ");
+  await eventually(async () => assert.equal(await page.inputValue(".composer textarea"), "/plan "));
   await page.getByLabel("Model").selectOption("demo-small");
   await page.getByLabel("Mode", { exact: true }).selectOption("yolo");
-  await page.waitForFunction(() => document.querySelector("select[aria-label=Mode]").value === "yolo");
   const [session] = stage.sessions.values();
-  assert.deepEqual([session.model, session.mode], ["demo-small", "yolo"]);
+  await eventually(async () => {
+    assert.deepEqual([session.model, session.mode], ["demo-small", "yolo"]);
+    assert.equal(await page.getByLabel("Model").inputValue(), "demo-small");
+    assert.equal(await page.getByLabel("Mode", { exact: true }).inputValue(), "yolo");
+  });
 });
 
 test("a pasted picture goes with the prompt", async (t) => {
@@ -340,7 +403,7 @@ test("a pasted picture goes with the prompt", async (t) => {
   await page.waitForSelector(".pictures img");
   await say(page, "what is this?");
   await ended(page);
-  assert.equal(await page.locator(".user img").count(), 1);
+  await counts(page.locator(".user img"), 1);
   const prompt = stage.received.find(({ method }) => method === "session/prompt").params.prompt;
   assert.deepEqual(
     prompt.map(({ type }) => type),
@@ -362,27 +425,29 @@ test("the gateway's own affairs are shown, an origin allowed, a key made and sho
 for (const colorScheme of ["light", "dark"]) {
   test(`nothing serious stands in the way of assistive software, ${colorScheme}`, async (t) => {
     const page = await pageFor(t, await stageFor(t), { colorScheme, bypassCSP: true });
-    const check = async (where) => {
-      if (!(await page.evaluate(() => "axe" in window))) await page.evaluate(AXE);
-      const { violations } = await page.evaluate(() => window.axe.run());
-      const serious = violations.filter(({ impact }) => impact === "serious" || impact === "critical");
-      assert.deepEqual(
-        serious.map(({ id, nodes }) => `${where}: ${id}: ${nodes.map(({ html }) => html).join(" | ")}`),
-        [],
-      );
-    };
+    const check = (where) =>
+      eventually(async () => {
+        if (!(await page.evaluate(() => "axe" in window))) await page.evaluate(AXE);
+        const { violations } = await page.evaluate(() => window.axe.run());
+        const serious = violations.filter(({ impact }) => impact === "serious" || impact === "critical");
+        assert.deepEqual(
+          serious.map(({ id, nodes }) => `${where}: ${id}: ${nodes.map(({ html }) => html).join(" | ")}`),
+          [],
+        );
+      });
     await page.waitForSelector(".welcome li");
     await check("welcome");
     for (const [turn, text] of ["think", "plan", "tool", "edit", "markdown"].entries()) {
       await say(page, text);
       await ended(page, turn + 1);
     }
-    for (const summary of await page.locator("details > summary").all()) await summary.click();
+    await unfold(page);
     await check("conversation");
     await say(page, "permission");
     await page.waitForSelector(".ask");
     await check("permission");
     await page.locator(".sessions .menu button").first().click();
+    await page.waitForSelector("[role=menu]");
     await check("menu");
     await page.getByRole("button", { name: "Gateway" }).click();
     await page.getByText("4711").waitFor();
@@ -397,19 +462,22 @@ test("at 320 pixels nothing is cut off and the list is a drawer", async (t) => {
     await say(page, text);
     await ended(page, turn + 1);
   }
-  for (const summary of await page.locator("details > summary").all()) await summary.click();
-  const wide = () => page.evaluate(() => document.documentElement.scrollWidth);
-  assert.equal(await wide(), 320);
+  await unfold(page);
+  const fits = () => eventually(async () => assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), 320));
+  await fits();
   await say(page, "permission rm -rf build");
   await page.waitForSelector(".ask");
+  await page.waitForSelector(".stop");
   for (const button of await page.locator(".answers button, .stop").all()) {
-    const box = await button.boundingBox();
-    assert.ok(box && box.x >= 0 && box.x + box.width <= 320, await button.innerText());
+    await eventually(async () => {
+      const box = await button.boundingBox();
+      assert.ok(box && box.x >= 0 && box.x + box.width <= 320, `${await button.innerText()}: ${JSON.stringify(box)}`);
+    });
   }
   await page.getByRole("button", { name: "Show sessions" }).click();
   await page.locator(".sessions li a").first().waitFor();
   await page.keyboard.press("Escape");
   await page.locator(".ask .reject").first().click();
   await ended(page, 4);
-  assert.equal(await wide(), 320);
+  await fits();
 });

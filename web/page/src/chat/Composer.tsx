@@ -1,6 +1,6 @@
 // Where prompts are written: text, pictures, slash commands; and where a turn is stopped.
 
-import type { CommandInfo, ContentBlock, Image } from "@gembridge/client";
+import type { CommandInfo, ContentBlock, Image, Session } from "@gembridge/client";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { begin, chat, current, report, tick, trouble } from "../gateway.js";
 import { Icon } from "../icons.js";
@@ -136,11 +136,20 @@ export async function submit(text: string, images: Image[] = []): Promise<void> 
   trouble.value = undefined;
   const blocks: ContentBlock[] = images.map((image) => ({ type: "image", ...image }));
   if (text.trim() !== "") blocks.push({ type: "text", text: text.trim() });
-  const session = current.value ?? (await begin());
+  const session = current.value ?? (await beginWithDraft());
   // How the turn ended stands in the turn.
   chat()
     .prompt(session.id, blocks)
     .catch(() => {});
+}
+
+/** What is written while a session is being made is the next prompt of that session. */
+async function beginWithDraft(): Promise<Session> {
+  const session = await begin();
+  const written = drafts.get("");
+  if (written) drafts.set(session.id, written);
+  drafts.delete("");
+  return session;
 }
 
 function Pictures({ images, remove }: { images: Image[]; remove: (at: number) => void }) {

@@ -1,7 +1,7 @@
 // The agent asks for permission: exactly what for, what each answer covers, and until when.
 
 import type { PermissionAsk, PermissionOption } from "@gembridge/client";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { focused } from "../focus.js";
 import { agent, chat, current, report } from "../gateway.js";
 import { Icon, lookOf } from "../icons.js";
@@ -29,7 +29,8 @@ const ANY_DEED = { once: "use a tool", always: "use tools" };
 export function PermissionCard({ ask }: { ask: PermissionAsk }) {
   const card = useRef<HTMLElement>(null);
   const [why, setWhy] = useState<string>();
-  useEffect(() => {
+  // At once: a little later, it would take the focus from what somebody has begun to write on the card itself.
+  useLayoutEffect(() => {
     // The card takes the focus, none of its buttons; and not from somebody who is writing.
     const busy = document.activeElement;
     if (!busy || busy === document.body || busy.closest(".transcript") || (busy as HTMLTextAreaElement).value === "") card.current?.focus();

@@ -34,12 +34,13 @@ export class Following {
 
   readonly #scrolled = () => {
     const { scrollTop, scrollHeight, clientHeight } = this.#scroller;
-    const up = scrollTop < this.#top - 1;
+    const down = scrollTop - this.#top;
     this.#top = scrollTop;
     const near = scrollHeight - scrollTop - clientHeight < NEAR;
-    // Text that grows below moves the end away as well; only a move upwards is the reader's.
-    if (near) this.away.value = false;
-    else if (up) this.away.value = true;
+    // Text that grows below moves the end away as well; only a move upwards is the reader's. And who has just begun to move
+    // upwards is still near: only a move downwards brings them back.
+    if (near && down > 0) this.away.value = false;
+    else if (!near && down < -1) this.away.value = true;
   };
 
   readonly #wheeled = ({ deltaY }: WheelEvent) => {
