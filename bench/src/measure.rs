@@ -45,6 +45,11 @@ pub fn memory_kb(pid: u32) -> anyhow::Result<f64> {
     status_kb(pid, "VmRSS:")
 }
 
+/// What of it belongs to no file: neither the program itself nor its libraries.
+pub fn anonymous_memory_kb(pid: u32) -> anyhow::Result<f64> {
+    status_kb(pid, "RssAnon:")
+}
+
 /// The most that it ever was.
 pub fn peak_memory_kb(pid: u32) -> anyhow::Result<f64> {
     status_kb(pid, "VmHWM:")

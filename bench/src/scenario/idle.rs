@@ -7,7 +7,7 @@ use tokio::task::JoinSet;
 use crate::args::Args;
 use crate::gateway::Gateway;
 use crate::http::{Connection, Reply, Target};
-use crate::measure::{load_average, memory_kb};
+use crate::measure::{anonymous_memory_kb, load_average, memory_kb};
 use crate::report::{Bar, Report, Series};
 use crate::rivals::Rival;
 
@@ -28,12 +28,14 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
     let mut connection = ["gateway", "axum", "bufferless task"].map(|who| series(&format!("connection: {who}"), "kB"));
     let mut stream = ["gateway", "axum"].map(|who| series(&format!("silent stream: {who}"), "kB"));
     let mut process = series("gateway, nothing open", "MB");
+    let mut heap = series("gateway, nothing open, without program and libraries", "MB");
     let mut busy = series("gateway, 1000 silent streams", "MB");
     for _ in 0..args.rounds {
         super::client_runtime()?.block_on(async {
             let gateway = Gateway::start()?;
             tokio::time::sleep(SETTLE).await;
             process.push(memory_kb(gateway.pid())? / 1024.0);
+            heap.push(anonymous_memory_kb(gateway.pid())? / 1024.0);
             connection[0].push(each_connection(&gateway.target, gateway.pid()).await?);
             drop(gateway);
             for (place, word) in ["axum-server", "bufferless-server"].into_iter().enumerate() {
@@ -51,7 +53,7 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
         })?;
     }
     let mut report = Report::new(NAME, ABOUT);
-    report.show_all(connection.iter().chain(&stream).chain([&process, &busy]));
+    report.show_all(connection.iter().chain(&stream).chain([&process, &heap, &busy]));
     report.typical("connection", &connection[0], Some(Bar::goal_at_most(8.0)));
     report.ratio("connection, gateway : axum", &connection[0], &connection[1], None);
     report.ratio("connection, gateway : bufferless task", &connection[0], &connection[2], None);

@@ -20,12 +20,12 @@ use crate::turn::Attendance;
 pub enum Command {
     /// A caller that is gone before it learns of its turn has abandoned it.
     Prompt {
-        submission: Submission,
+        submission: Box<Submission>,
         reply: oneshot::Sender<Result<Accepted, Error>>,
     },
     /// Attaches and prompts in one step: the attachment begins with the prompt.
     Converse {
-        submission: Submission,
+        submission: Box<Submission>,
         pace: Pace,
         reply: oneshot::Sender<Result<(Accepted, Attachment), Error>>,
     },
@@ -68,7 +68,7 @@ pub enum Command {
         reply: oneshot::Sender<Result<Joined, Error>>,
     },
     Change {
-        change: Change,
+        change: Box<Change>,
         reply: oneshot::Sender<Result<Changed, Error>>,
     },
     /// Makes sure that an agent is there, and says what it reports.
@@ -96,6 +96,8 @@ pub enum Command {
         reply: oneshot::Sender<Result<(), Error>>,
     },
 }
+
+const _: () = assert!(size_of::<Command>() <= 64, "box what is larger: a mailbox has room for dozens");
 
 /// A prompt, and what comes with it.
 #[derive(Clone, Debug)]
@@ -244,12 +246,12 @@ impl SessionHandle {
     /// Prompts, and says what the agent shall be offered. Refused as [`Error::MovedOn`] where the agent that is there
     /// can be offered nothing, since it was opened without a place to look for tools.
     pub async fn submit(&self, submission: Submission) -> Result<Accepted, Error> {
-        self.ask(|reply| Command::Prompt { submission, reply }).await
+        self.ask(|reply| Command::Prompt { submission: Box::new(submission), reply }).await
     }
 
     /// The same, and follows the session from the prompt on.
     pub async fn converse(&self, submission: Submission, pace: Pace) -> Result<(Accepted, Attachment), Error> {
-        self.ask(|reply| Command::Converse { submission, pace, reply }).await
+        self.ask(|reply| Command::Converse { submission: Box::new(submission), pace, reply }).await
     }
 
     /// Gives results to the calls that wait for them, and the turn goes on. All or nothing: an id that does not wait is
@@ -294,7 +296,7 @@ impl SessionHandle {
     }
 
     pub async fn change(&self, change: Change) -> Result<Changed, Error> {
-        self.ask(|reply| Command::Change { change, reply }).await
+        self.ask(|reply| Command::Change { change: Box::new(change), reply }).await
     }
 
     pub async fn wake(&self) -> Result<SessionFacts, Error> {

@@ -22,13 +22,13 @@ impl Actor {
         }
         match command {
             Command::Prompt { submission, reply } => {
-                let accepted = self.on_prompt(submission);
+                let accepted = self.on_prompt(*submission);
                 if let Err(Ok(unheard)) = reply.send(accepted) {
                     report(self.on_abandon(unheard.turn), "the end of a turn");
                 }
             }
             Command::Converse { submission, pace, reply } => {
-                let begun = self.on_converse(submission, pace);
+                let begun = self.on_converse(*submission, pace);
                 if let Err(Ok((unheard, attachment))) = reply.send(begun) {
                     // It follows no more, and must not count as somebody who does.
                     drop(attachment);
@@ -51,7 +51,7 @@ impl Actor {
                 let joined = self.on_join(from, pace);
                 answer(reply, joined);
             }
-            Command::Change { change, reply } => self.on_change(change, reply),
+            Command::Change { change, reply } => self.on_change(*change, reply),
             Command::Wake { reply } => self.on_wake(reply),
             Command::Describe { reply } => {
                 let description = self.describe();
