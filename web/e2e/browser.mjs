@@ -161,9 +161,11 @@ export async function scrollUp(page, pixels) {
   const scroller = page.locator(".scroller");
   await scroller.hover();
   await page.mouse.wheel(0, -pixels);
-  const line = await scroller.evaluateHandle(async (scroller, pixels) => {
+  const watch = async (scroller, { pixels, patience }) => {
+    const deadline = performance.now() + patience;
     const gap = () => scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight;
     for (let still = 0, top = scroller.scrollTop; still < 10 || gap() < pixels / 2;) {
+      if (performance.now() > deadline) throw new Error(`the conversation did not come to rest; ${gap()} pixels are below`);
       await new Promise(requestAnimationFrame);
       still = scroller.scrollTop === top ? still + 1 : 0;
       top = scroller.scrollTop;
@@ -174,6 +176,7 @@ export async function scrollUp(page, pixels) {
       if (element) return { element, at: element.getBoundingClientRect().top };
     }
     throw new Error("there is no text in the middle of the conversation");
-  }, pixels);
+  };
+  const line = await scroller.evaluateHandle(watch, { pixels, patience: PATIENCE });
   return () => line.evaluate(({ element, at }) => Math.abs(element.getBoundingClientRect().top - at));
 }
