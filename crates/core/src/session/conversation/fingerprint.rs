@@ -30,6 +30,53 @@ impl Key {
     }
 }
 
+/// What is hashed, gathered first: over a long stretch the hash is as fast as memory, but message by message it waits
+/// for what it has just stored, which takes two to five times as long.
+#[derive(Clone)]
+struct Gathered {
+    hasher: Hasher,
+    /// It never grows: what it has no room for goes to the hasher.
+    waiting: Vec<u8>,
+}
+
+/// Longer ones are no faster, and leave the nearest cache.
+const STRETCH: usize = 8 << 10;
+
+impl Gathered {
+    fn new(key: &Key) -> Self {
+        Self { hasher: key.0.clone(), waiting: Vec::with_capacity(STRETCH) }
+    }
+
+    #[inline]
+    fn write(&mut self, bytes: &[u8]) {
+        if bytes.len() > self.waiting.capacity() - self.waiting.len() {
+            self.pour();
+            if bytes.len() > self.waiting.capacity() {
+                return self.hasher.write(bytes);
+            }
+        }
+        self.waiting.extend_from_slice(bytes);
+    }
+
+    #[cold]
+    fn pour(&mut self) {
+        self.hasher.write(&self.waiting);
+        self.waiting.clear();
+    }
+
+    /// Holds no room from here on: what is written goes straight on.
+    fn settle(&mut self) {
+        self.hasher.write(&self.waiting);
+        self.waiting = Vec::new();
+    }
+
+    fn finish(&self) -> u128 {
+        let mut hasher = self.hasher.clone();
+        hasher.write(&self.waiting);
+        hasher.finish_128()
+    }
+}
+
 /// The fingerprint of everything that was said up to a point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Mark(u128);
@@ -37,7 +84,7 @@ pub struct Mark(u128);
 /// A conversation so far. One message after another is added.
 #[derive(Clone)]
 pub struct Fingerprint {
-    hasher: Hasher,
+    words: Gathered,
 }
 
 /// Bytes that stand in no text.
@@ -49,32 +96,32 @@ const RESULT: u8 = 0xFB;
 
 impl Fingerprint {
     pub(super) fn new(key: &Key) -> Self {
-        Self { hasher: key.0.clone() }
+        Self { words: Gathered::new(key) }
     }
 
     /// The mark of what was added so far.
     pub fn mark(&self) -> Mark {
-        Mark(self.hasher.finish_128())
+        Mark(self.words.finish())
     }
 
     /// Adds a whole message.
     pub fn add(&mut self, said: &Said<'_>) {
         self.name(said.role);
         match &said.words {
-            Words::Text(text) => self.hasher.write(trimmed(text).as_bytes()),
+            Words::Text(text) => self.words.write(trimmed(text).as_bytes()),
             Words::Parts(parts) => {
                 let mut edge = Edge::default();
                 for part in parts {
                     match part {
-                        Part::Text(text) => edge.pass(text, &mut self.hasher),
+                        Part::Text(text) => edge.pass(text, &mut self.words),
                         Part::Media(media) => {
-                            self.hasher.write(&[MEDIA]);
+                            self.words.write(&[MEDIA]);
                             self.fields(&[media.mime, media.data]);
                         }
                         Part::Call { call, arguments } => self.call(call.tool, arguments),
                         Part::ResultOf(call) => {
-                            self.hasher.write(&[RESULT]);
-                            self.hasher.write(&call.place.unwrap_or(0).to_le_bytes());
+                            self.words.write(&[RESULT]);
+                            self.words.write(&call.place.unwrap_or(0).to_le_bytes());
                             self.fields(&[call.tool]);
                         }
                     }
@@ -85,25 +132,26 @@ impl Fingerprint {
 
     /// Ids are left out: a call is what was called, and clients may count them anew.
     fn call(&mut self, tool: &str, arguments: &str) {
-        self.hasher.write(&[CALL]);
+        self.words.write(&[CALL]);
         self.fields(&[tool, arguments]);
     }
 
     fn fields(&mut self, fields: &[&str]) {
         for field in fields {
-            self.hasher.write(field.as_bytes());
-            self.hasher.write(&[NEXT_FIELD]);
+            self.words.write(field.as_bytes());
+            self.words.write(&[NEXT_FIELD]);
         }
     }
 
-    /// Begins a message whose text comes in pieces.
+    /// Begins a message whose text comes in pieces. That takes its time, and many wait at once.
     pub fn begin(mut self, role: Role) -> Growing {
         self.name(role);
+        self.words.settle();
         Growing { whole: self, edge: Edge::default() }
     }
 
     fn name(&mut self, role: Role) {
-        self.hasher.write(match role {
+        self.words.write(match role {
             Role::System => &[MESSAGE, b's'],
             Role::User => &[MESSAGE, b'u'],
             Role::Assistant => &[MESSAGE, b'a'],
@@ -128,7 +176,7 @@ pub struct Growing {
 
 impl Growing {
     pub fn text(&mut self, text: &str) {
-        self.edge.pass(text, &mut self.whole.hasher);
+        self.edge.pass(text, &mut self.whole.words);
     }
 
     /// The message goes on with a call of a tool. No text follows.
@@ -152,19 +200,62 @@ struct Edge {
 }
 
 impl Edge {
-    fn pass(&mut self, text: &str, hasher: &mut Hasher) {
+    fn pass(&mut self, text: &str, words: &mut Gathered) {
         let text = if self.inside { text } else { text.trim_start() };
         let kept = text.trim_end();
         if !kept.is_empty() {
             self.inside = true;
             if !self.space.is_empty() {
-                hasher.write(self.space.as_bytes());
+                words.write(self.space.as_bytes());
                 self.space.clear();
             }
-            hasher.write(kept.as_bytes());
+            words.write(kept.as_bytes());
         }
         if kept.len() < text.len() {
             self.space.push_str(&text[kept.len()..]);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_of_any_size_come_to_the_same_as_the_whole() {
+        let key = Key::random();
+        let text = "a few words, ".repeat(3 * STRETCH / 13);
+        let history = Said::text(Role::User, &text[..STRETCH / 2]);
+        for length in [1, STRETCH / 2, STRETCH - 2, STRETCH - 1, STRETCH, STRETCH + 1, text.len()] {
+            let said = &text[..length];
+            let mut whole = Fingerprint::new(&key);
+            whole.add(&history);
+            let mut copy = whole.clone();
+            whole.add(&Said::text(Role::Assistant, said));
+            copy.add(&Said::text(Role::Assistant, said));
+            assert_eq!(copy.mark(), whole.mark(), "{length} bytes, added to a copy");
+            for piece in [1, 7, 4_096, STRETCH, STRETCH + 1] {
+                let mut begun = Fingerprint::new(&key);
+                begun.add(&history);
+                let mut growing = begun.begin(Role::Assistant);
+                for piece in said.as_bytes().chunks(piece) {
+                    growing.text(std::str::from_utf8(piece).expect("ASCII"));
+                }
+                assert_eq!(growing.end().mark(), whole.mark(), "{length} bytes in pieces of {piece}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_mark_changes_nothing_of_what_follows() {
+        let key = Key::random();
+        let said = |text| Said::text(Role::User, text);
+        let (mut marked, mut unmarked) = (Fingerprint::new(&key), Fingerprint::new(&key));
+        marked.add(&said("one"));
+        assert_eq!(marked.mark(), marked.mark());
+        marked.add(&said("two"));
+        unmarked.add(&said("one"));
+        unmarked.add(&said("two"));
+        assert_eq!(marked.mark(), unmarked.mark());
     }
 }
