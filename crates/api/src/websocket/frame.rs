@@ -184,15 +184,15 @@ pub(super) fn write_pong(out: &mut BytesMut, body: &[u8]) {
 }
 
 fn write_head(out: &mut BytesMut, opcode: u8, length: usize) {
-    out.put_u8(0x80 | opcode);
+    let first = 0x80 | opcode;
     match (u8::try_from(length), u16::try_from(length)) {
-        (Ok(short), _) if short < 126 => out.put_u8(short),
+        (Ok(short), _) if short < 126 => out.put_slice(&[first, short]),
         (_, Ok(medium)) => {
-            out.put_u8(126);
-            out.put_u16(medium);
+            let [high, low] = medium.to_be_bytes();
+            out.put_slice(&[first, 126, high, low]);
         }
         _ => {
-            out.put_u8(127);
+            out.put_slice(&[first, 127]);
             out.put_u64(length as u64);
         }
     }

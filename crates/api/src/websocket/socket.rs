@@ -1,5 +1,6 @@
 //! The socket: messages in, messages out, both at the same time in one task.
 
+use std::cell::Cell;
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -54,6 +55,16 @@ pub enum Arrived {
 /// One read. On the stack, so that a socket that waits holds none.
 const READ: usize = 16 << 10;
 
+/// Buffers of this size are kept for the next socket that writes as much; small ones are cheap.
+const LEAST_SPARE: usize = 16 << 10;
+const MOST_SPARE: usize = 1 << 20;
+
+thread_local! {
+    /// The buffer that the last socket of this thread has written. A socket that waits holds none, and memory that was
+    /// given back would have to be asked for again, page by page.
+    static WRITTEN: Cell<BytesMut> = Cell::default();
+}
+
 impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
     /// `limit` is the largest message that the other end may send.
     pub fn new(io: S, limit: usize) -> Self {
@@ -63,6 +74,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
     /// Where whole frames are appended: a head by [`super::write_header`], then its message.
     pub fn out(&mut self) -> &mut BytesMut {
         &mut self.out
+    }
+
+    /// Makes room for so many bytes.
+    pub fn reserve(&mut self, bytes: usize) {
+        if self.out.capacity() == 0 && bytes >= LEAST_SPARE {
+            self.out = WRITTEN.take();
+        }
+        self.out.reserve(bytes);
     }
 
     /// Bytes that the other end has not taken.
@@ -102,7 +121,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
             }
             self.out.advance(written);
         }
-        self.out = BytesMut::new();
+        put_by(std::mem::take(&mut self.out));
         Pin::new(&mut self.io).poll_flush(cx)
     }
 
@@ -164,5 +183,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
                 return;
             }
         }
+    }
+}
+
+/// Keeps a buffer that was written for the next socket of this thread.
+fn put_by(mut written: BytesMut) {
+    written.clear();
+    if written.try_reclaim(LEAST_SPARE) && !written.try_reclaim(MOST_SPARE + 1) {
+        WRITTEN.set(written);
     }
 }

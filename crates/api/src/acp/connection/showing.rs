@@ -42,7 +42,7 @@ impl Connection {
         let view = View::Live(self.client);
         let Some(seat) = self.seats.get(at) else { return };
         let Some(shown) = seat.place.of(entries) else {
-            self.socket.out().reserve(encode::room_for(entries));
+            self.socket.reserve(encode::room_for(entries));
             for entry in entries.iter() {
                 self.show(at, entry, view);
             }

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use gembridge_core::log::LogEntry;
-use gembridge_core::model::{Text, Timestamp, TurnId};
+use gembridge_core::model::{Seq, Text, Timestamp, TurnId};
 
 use super::SessionName;
 use super::splice::{self, Marks};
@@ -15,9 +15,6 @@ use crate::websocket::write_header;
 #[derive(Debug, Default)]
 pub struct Template {
     cast: Option<Cast>,
-    /// The end of the marks, which entries that were written together share.
-    tail: Tail,
-    marks: Vec<u8>,
 }
 
 #[derive(Debug)]
@@ -28,6 +25,7 @@ struct Cast {
     /// What stands around text and marks in ours.
     pieces: [Vec<u8>; 3],
     first: Hole,
+    last: Marked,
 }
 
 /// What goes between two pieces.
@@ -37,11 +35,17 @@ enum Hole {
     Text,
 }
 
+/// The last message but for its text. The next one has the next number, and most often nothing else that is new.
 #[derive(Debug, Default)]
-struct Tail {
+struct Marked {
+    seq: Seq,
     at: Timestamp,
     turn: Option<TurnId>,
-    json: Vec<u8>,
+    bytes: Vec<u8>,
+    /// Where the number stands.
+    digits: Range<usize>,
+    /// Where the text goes.
+    hole: usize,
 }
 
 impl Template {
@@ -55,21 +59,13 @@ impl Template {
         if !self.cast.as_ref().is_some_and(fits) {
             self.cast = Cast::of(&frame.bytes, &range, session);
         }
-        let Some(Cast { pieces: [start, middle, end], first, .. }) = &self.cast else { return false };
-        self.tail.set(entry);
-        self.marks.clear();
-        self.marks.extend_from_slice(b"{\"seq\":");
-        write_number(&mut self.marks, entry.seq.0);
-        self.marks.extend_from_slice(&self.tail.json);
+        let Some(cast) = &mut self.cast else { return false };
+        let (before, after) = cast.around(entry);
         let text = &frame.bytes[range];
-        let [one, other] = match first {
-            Hole::Marks => [&self.marks, text],
-            Hole::Text => [text, &self.marks],
-        };
-        let length = start.len() + one.len() + middle.len() + other.len() + end.len();
+        let length = before.len() + text.len() + after.len();
         out.reserve(length + 10);
         write_header(out, length);
-        for piece in [start, one, middle, other, end] {
+        for piece in [before, text, after] {
             out.put_slice(piece);
         }
         true
@@ -102,44 +98,78 @@ impl Cast {
         }
         pieces[piece].extend_from_slice(frame.get(from..)?);
         let first = edits.iter().find_map(|(_, hole)| *hole)?;
-        Some(Self { before: frame[..text.start].to_vec(), after: frame[text.end..].to_vec(), pieces, first })
+        let (before, after) = (frame[..text.start].to_vec(), frame[text.end..].to_vec());
+        Some(Self { before, after, pieces, first, last: Marked::default() })
+    }
+
+    /// What stands before and after the text of this entry.
+    fn around(&mut self, entry: &LogEntry) -> (&[u8], &[u8]) {
+        if !self.last.count_on_to(entry) {
+            self.mark(entry);
+        }
+        self.last.bytes.split_at(self.last.hole)
+    }
+
+    fn mark(&mut self, entry: &LogEntry) {
+        let Self { pieces: [start, middle, end], first, last, .. } = self;
+        (last.seq, last.at, last.turn) = (entry.seq, entry.at, entry.turn);
+        last.bytes.clear();
+        last.bytes.extend_from_slice(start);
+        match first {
+            Hole::Marks => {
+                last.write_marks();
+                last.bytes.extend_from_slice(middle);
+                last.hole = last.bytes.len();
+            }
+            Hole::Text => {
+                last.hole = last.bytes.len();
+                last.bytes.extend_from_slice(middle);
+                last.write_marks();
+            }
+        }
+        last.bytes.extend_from_slice(end);
     }
 }
 
-impl Tail {
-    fn set(&mut self, entry: &LogEntry) {
-        if self.at == entry.at && self.turn == entry.turn && !self.json.is_empty() {
-            return;
+impl Marked {
+    /// Counts one further where that is all that this entry needs.
+    fn count_on_to(&mut self, entry: &LogEntry) -> bool {
+        let is_next = entry.seq == self.seq.next() && entry.at == self.at && entry.turn == self.turn;
+        self.seq = entry.seq;
+        is_next && count_on(&mut self.bytes[self.digits.clone()])
+    }
+
+    fn write_marks(&mut self) {
+        let Self { seq, at, turn, bytes, digits, .. } = self;
+        bytes.extend_from_slice(b"{\"seq\":");
+        let start = bytes.len();
+        bytes.extend_from_slice(seq.0.to_string().as_bytes());
+        *digits = start..bytes.len();
+        bytes.extend_from_slice(b",\"at\":");
+        bytes.extend_from_slice(at.0.to_string().as_bytes());
+        if let Some(turn) = turn {
+            bytes.extend_from_slice(b",\"turn\":");
+            bytes.extend_from_slice(turn.0.to_string().as_bytes());
         }
-        (self.at, self.turn) = (entry.at, entry.turn);
-        self.json.clear();
-        self.json.extend_from_slice(b",\"at\":");
-        write_number(&mut self.json, entry.at.0);
-        if let Some(turn) = entry.turn {
-            self.json.extend_from_slice(b",\"turn\":");
-            write_number(&mut self.json, turn.0);
-        }
-        self.json.push(b'}');
+        bytes.push(b'}');
     }
 }
 
-fn write_number(out: &mut Vec<u8>, number: u64) {
-    let mut digits = [0; 20];
-    let (mut rest, mut first) = (number, digits.len());
-    loop {
-        first -= 1;
-        digits[first] = b"0123456789"[usize::try_from(rest % 10).unwrap_or(0)];
-        rest /= 10;
-        if rest == 0 {
-            break;
+/// Adds one to a decimal number. `false` if it has no room for that, or is none.
+fn count_on(digits: &mut [u8]) -> bool {
+    for digit in digits.iter_mut().rev() {
+        if *digit < b'9' {
+            *digit += 1;
+            return true;
         }
+        *digit = b'0';
     }
-    out.extend_from_slice(&digits[first..]);
+    false
 }
 
 #[cfg(test)]
 mod tests {
-    use gembridge_core::model::{Dialect, Event, Frame, Seq, SessionId};
+    use gembridge_core::model::{Dialect, Event, Frame, SessionId};
     use proptest::prelude::*;
 
     use super::super::{View, entry as write_entry};
@@ -185,6 +215,21 @@ mod tests {
                 write_entry(&mut by_splice, &session, &mut Template::default(), &copied(&entry), View::Replay);
                 prop_assert_eq!(by_template, by_splice);
             }
+        }
+    }
+
+    #[test]
+    fn numbers_count_on_within_a_batch_and_beyond_it() {
+        let session = SessionName::new(SessionId::new());
+        let mut template = Template::default();
+        let times = [(8, 1), (9, 1), (10, 1), (11, 1), (99, 1), (100, 1), (101, 2), (102, 2), (102, 2), (1_999, 2)];
+        for ((seq, at), (before, after)) in AROUND.iter().flat_map(|around| times.map(|time| (time, *around))) {
+            let entry = LogEntry { at: Timestamp(at), ..piece(before, "hi", after, seq, Some(at)) };
+            let (mut by_template, mut by_splice) = (BytesMut::new(), BytesMut::new());
+            let Event::Text(text) = &entry.event else { unreachable!("a piece of text") };
+            assert!(template.write(&mut by_template, &session, &entry, text));
+            write_entry(&mut by_splice, &session, &mut Template::default(), &copied(&entry), View::Replay);
+            assert_eq!(by_template, by_splice);
         }
     }
 
