@@ -156,11 +156,18 @@ export async function atTheEnd(page) {
   });
 }
 
-/** Scrolls up by so much and, once nothing moves any more, gives how far the line in the middle has moved since whenever it is asked. */
-export async function scrollUp(page, pixels) {
-  const scroller = page.locator(".scroller");
-  await scroller.hover();
+/** Turns the wheel over the conversation, up by so much. */
+export async function wheelUp(page, pixels) {
+  await page.locator(".scroller").hover();
   await page.mouse.wheel(0, -pixels);
+}
+
+/**
+ * Scrolls up by so much and, once nothing moves any more, gives how far the line in the middle has moved since whenever it is asked.
+ * That line must be one of a turn that is over: those of a running one are drawn again and again.
+ */
+export async function scrollUp(page, pixels) {
+  await wheelUp(page, pixels);
   const watch = async (scroller, { pixels, patience }) => {
     const deadline = performance.now() + patience;
     const gap = () => scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight;
@@ -177,6 +184,6 @@ export async function scrollUp(page, pixels) {
     }
     throw new Error("there is no text in the middle of the conversation");
   };
-  const line = await scroller.evaluateHandle(watch, { pixels, patience: PATIENCE });
+  const line = await page.locator(".scroller").evaluateHandle(watch, { pixels, patience: PATIENCE });
   return () => line.evaluate(({ element, at }) => Math.abs(element.getBoundingClientRect().top - at));
 }
