@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -152,8 +151,7 @@ async fn until(mut holds: impl FnMut() -> bool) {
 
 fn script(folder: &Path, text: &str) -> PathBuf {
     let path = folder.join("agent");
-    fs::write(&path, text).unwrap();
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    gembridge_testkit::write_script(&path, text).unwrap();
     path
 }
 

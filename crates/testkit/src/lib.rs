@@ -12,5 +12,5 @@ pub mod raw_acp;
 pub mod record;
 
 pub use process_table::{open_fds, processes_with_tag, pss_kb, rss_kb, zombies_of};
-pub use programs::{fake_agent_path, fake_gemini_api_path, gemini_command, real_gemini, real_opencode};
+pub use programs::{fake_agent_path, fake_gemini_api_path, gemini_command, real_gemini, real_opencode, write_script};
 pub use record::Record;

@@ -1,9 +1,10 @@
 //! Where the programs lie that tests start: our fakes next to the test executable, the real CLI in `tests/node`.
 
 use std::{
-    env, fs, io,
+    env, fs,
+    io::{self, Write as _},
     path::{Path, PathBuf},
-    process::Command,
+    process::{Command, Stdio},
     sync::OnceLock,
 };
 
@@ -48,6 +49,23 @@ pub fn gemini_command(home: &Path, api_url: &str) -> io::Result<Command> {
     command.env("GEMINI_CLI_NO_RELAUNCH", "1").env("GEMINI_CLI_TRUST_WORKSPACE", "true");
     command.env("GEMINI_API_KEY", "fake-key").env("GOOGLE_GEMINI_BASE_URL", api_url);
     Ok(command)
+}
+
+/// Writes a script that can be run at once. A shell writes it: were it open here for writing, whatever a test beside this
+/// one starts in that moment would hold it open too, and a program that is open for writing does not run.
+pub fn write_script(path: &Path, text: &str) -> io::Result<()> {
+    let mut shell = Command::new("/bin/sh");
+    shell.args(["-c", "cat > \"$0\" && chmod 755 \"$0\""]).arg(path).stdin(Stdio::piped());
+    let mut child = shell.spawn()?;
+    // Dropped after the write, which is the end of what the shell reads.
+    if let Some(mut stdin) = child.stdin.take() {
+        stdin.write_all(text.as_bytes())?;
+    }
+    if child.wait()?.success() {
+        Ok(())
+    } else {
+        Err(io::Error::other(format!("`{}` was not written", path.display())))
+    }
 }
 
 fn program(name: &str) -> PathBuf {

@@ -71,8 +71,7 @@ fn a_program_that_is_not_there_or_cannot_run_is_an_agent_that_is_not_installed()
 fn a_program_that_cannot_be_executed_after_all_is_told_in_one_sentence() {
     let home = Home::new("ok");
     let broken = home.path("broken");
-    fs::write(&broken, "#!/nowhere/interpreter\n").unwrap();
-    fs::set_permissions(&broken, fs::Permissions::from_mode(0o700)).unwrap();
+    gembridge_testkit::write_script(&broken, "#!/nowhere/interpreter\n").unwrap();
     home.configure(&format!("[default]\nagent = 'fake'\n[agents.fake]\ncommand = '{}'\n", broken.display()));
     let ran = home.run(&["run", "anything"]);
     assert!(matches!(ran.code, Some(1 | 3)), "{ran:?}");

@@ -10,8 +10,7 @@ use crate::gembridge::Home;
 /// A program on PATH that tells a version and does nothing else.
 fn install(home: &Home, name: &str, version: &str) {
     let program = home.path("empty").join(name);
-    fs::write(&program, format!("#!/bin/sh\necho {version}\n")).unwrap();
-    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    gembridge_testkit::write_script(&program, &format!("#!/bin/sh\necho {version}\n")).unwrap();
 }
 
 fn agent<'a>(agents: &'a Value, name: &str) -> &'a Value {

