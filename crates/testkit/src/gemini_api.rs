@@ -91,7 +91,7 @@ impl FakeGemini {
     /// Waits until so many requests have come, for at most a minute.
     pub async fn wait_for(&self, count: usize) -> Vec<Recorded> {
         let mut counted = self.state.count.subscribe();
-        let arrived = timeout(Duration::from_mins(1), counted.wait_for(|arrived| *arrived >= count)).await;
+        let arrived = timeout(Duration::from_mins(3), counted.wait_for(|arrived| *arrived >= count)).await;
         assert!(matches!(arrived, Ok(Ok(_))), "{count} requests were expected, {} came", self.requests().len());
         self.requests()
     }

@@ -10,7 +10,7 @@ use std::{
 use serde_json::Value;
 
 /// Long enough for a machine that does many things at once; a test that passes never waits for it.
-pub const DEADLINE: Duration = Duration::from_mins(1);
+pub const DEADLINE: Duration = Duration::from_mins(3);
 
 /// A record file, which may not exist yet.
 #[derive(Debug, Clone)]

@@ -23,7 +23,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// Long enough for a loaded machine; no test waits for it to pass.
-pub const PATIENCE: Duration = Duration::from_mins(1);
+pub const PATIENCE: Duration = Duration::from_mins(3);
 
 /// What a stage is built from. Change what a test is about.
 pub struct Plan {

@@ -221,7 +221,7 @@ async fn an_error_of_the_agent_ends_the_turn_with_its_code_and_words_and_the_ses
 
 #[tokio::test]
 async fn updates_that_trail_the_response_belong_to_the_turn_when_there_is_a_quiet_period() {
-    let plan = Plan::fake(&[]).limit(|limits| limits.quiet = Duration::from_millis(500));
+    let plan = Plan::fake(&[]).limit(|limits| limits.quiet = Duration::from_secs(5));
     let stage = plan.start();
     let mut client = stage.session().await;
     let first = client.prompt("say answer- ;; trail 40").await;

@@ -198,11 +198,10 @@ async fn s12_prompt_text_reaches_the_agent_on_stdin_only() {
     for argv in stage.record.entries().into_iter().filter_map(started) {
         assert!(argv.iter().all(|argument| !argument.contains("pwn-canary") && argument != "--yolo"), "{argv:?}");
     }
-    assert_eq!(
-        gembridge_testkit::processes_with_tag("pwn-canary"),
-        Vec::<u32>::new(),
-        "in no argument, in no variable"
-    );
+    let tree = stage.processes();
+    assert!(tree.len() >= 2, "the agent and its guard were looked at");
+    let carriers = gembridge_testkit::processes_with_tag("pwn-canary");
+    assert!(!tree.iter().any(|pid| carriers.contains(pid)), "in no argument, in no variable");
     assert!(!stage.workspace().join("pwn-canary").exists());
     stage.end().await;
 }

@@ -67,6 +67,8 @@ impl LabPlan {
             ("GOOGLE_GEMINI_BASE_URL".to_owned(), api.url()),
         ]);
         plan.setup.login = plan.setup.profile.find_login(&plan.setup.environment, &|path| path.exists());
+        // As long as a loaded machine may need for it.
+        plan.setup.profile.limits.start_seconds = 150;
         // What the CLI compiled once serves every test.
         plan.setup.cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("gemini-cache");
         Self { plan, api }

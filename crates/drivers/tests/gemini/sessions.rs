@@ -15,7 +15,7 @@ async fn two_sessions_stream_at_once_in_one_process_and_each_gets_its_own_text()
     first.handle.wake().await.unwrap();
     second.handle.wake().await.unwrap();
     let slowly = |letter: &str| {
-        let steps: Vec<Value> = (0..30).flat_map(|_| [json!({"text": letter}), json!({"delay_ms": 100})]).collect();
+        let steps: Vec<Value> = (0..30).flat_map(|_| [json!({"text": letter}), json!({"delay_ms": 200})]).collect();
         script(json!([steps]))
     };
     let (a, b) = (slowly("a"), slowly("b"));
