@@ -59,7 +59,7 @@ async fn the_role_comes_first_and_the_reason_last() {
         assert!(chunk.get("usage").is_none(), "nobody asked for it");
     }
     assert!(answer.header("x-session-id").is_some());
-    assert_eq!(answer.header("x-queue-ms"), Some("0"));
+    assert!(answer.header("x-queue-ms").unwrap().parse::<u64>().is_ok());
     assert!(answer.header("openai-processing-ms").is_some());
 }
 

@@ -11,7 +11,7 @@ use gembridge_core::model::{
 use tokio::sync::{mpsc, watch};
 
 /// Long enough for a machine that has other things to do.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub const PATIENCE: Duration = Duration::from_mins(1);
 
 /// What an agent does with a prompt: batches of signals, sent at once.
 pub type Script = Box<dyn Fn(&Scene) -> Vec<Vec<Signal>> + Send + Sync>;

@@ -67,7 +67,7 @@ impl Stage {
     /// The same, for agents that call several at once: they have all the time that a busy machine needs.
     pub async fn with_calls_at_once(troupe: &Arc<Troupe>, tools: &Arc<Workshop>) -> Self {
         let mut setting = Setting { tools: Some(Arc::clone(tools)), ..Setting::default() };
-        setting.limits.gather = Duration::from_secs(1);
+        setting.limits.gather = Duration::from_secs(3);
         Self::with(&[("played", troupe)], setting).await
     }
 
