@@ -37,7 +37,7 @@ fn gemini() -> (tokio::runtime::Runtime, FakeGemini, Gateway) {
         ("GOOGLE_GEMINI_BASE_URL", fake.url()),
     ];
     let variables = variables.each_ref().map(|(name, value)| (*name, value.as_str()));
-    let home = home("gemini", "");
+    let home = home("gemini", "limits.start_seconds = 150");
     let tap = home.path("tap.jsonl");
     let gateway = home.serve_with(&["--agent", "gemini", "--tap", tap.to_str().unwrap()], &variables);
     (runtime, fake, gateway)

@@ -8,7 +8,7 @@ fn strict() -> Gateway {
     let home = Home::new();
     let further = format!(
         "limits.requests = 60\nlimits.window = '1h'\nlimits.turns = 1\nlimits.queue = 1\nlimits.body = '64kB'\n\
-         turn.idle = '2s'\nopenai.strict_models = true\n\
+         turn.idle = '5s'\nopenai.strict_models = true\n\
          [agents.broken]\ncommand = {:?}\nargs = ['--mode', 'crash-start']\n",
         gembridge_testkit::fake_agent_path().to_str().unwrap()
     );

@@ -88,7 +88,9 @@ pub fn gemini() -> (Api, Gateway) {
         ("GOOGLE_GEMINI_BASE_URL", fake.url()),
     ];
     let variables = variables.each_ref().map(|(name, value)| (*name, value.as_str()));
-    let gateway = Home::new().serve_with(&["--agent", "gemini"], &variables);
+    let home = Home::new();
+    home.configure("[agents.gemini]\nlimits.start_seconds = 150\n");
+    let gateway = home.serve_with(&["--agent", "gemini"], &variables);
     (Api { fake, _runtime: runtime }, gateway)
 }
 

@@ -64,7 +64,8 @@ impl Script {
         let (said, complained) = (String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
         let log = gateway.stderr();
         let complaints: Vec<_> = log.lines().filter(|line| !line.contains(" info ")).collect();
-        assert!(status.success(), "{status}\n{said}\n{complained}\nthe gateway complains: {complaints:#?}");
+        let last = log.lines().last().unwrap_or_default();
+        assert!(status.success(), "{status}\n{said}\n{complained}\nthe gateway complains: {complaints:#?}\n{last}");
         said.into_owned()
     }
 }

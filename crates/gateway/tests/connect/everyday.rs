@@ -1,5 +1,7 @@
 //! What works as long as the gateway is there, and what is said when it is not.
 
+use std::net::SocketAddr;
+
 use rustix::process::Signal;
 use serde_json::json;
 
@@ -90,8 +92,11 @@ fn ctrl_c_ends_it() {
 fn without_a_gateway_a_sentence_says_what_to_do() {
     let home = Home::new();
     std::fs::write(home.path("a-key"), "some-key").unwrap();
-    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let mut editor = Editor::start(home.command(&["connect", &format!("ws://{free}"), "--key-file", "a-key"]));
+    // Taken, so that no other program gets it, and nobody listens.
+    let taken = tokio::net::TcpSocket::new_v4().unwrap();
+    taken.bind(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+    let url = format!("ws://{}", taken.local_addr().unwrap());
+    let mut editor = Editor::start(home.command(&["connect", &url, "--key-file", "a-key"]));
     let (code, said) = editor.code();
     assert_eq!((code, said.lines().count()), (1, 1), "{said}");
     assert!(said.contains("no gateway at") && said.contains("`gembridge serve`"), "{said}");

@@ -1,25 +1,38 @@
 //! A gateway that goes in the middle of a session, and comes back on the same port with the same state.
 
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+use std::net::SocketAddr;
+
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::editor::{Editor, answer, answer_in, said, steps};
 use crate::gateway::{Gateway, Home};
 
+/// On an address of its own: while it is away nobody else gets its port, neither to listen on nor to call from.
+fn serve() -> Gateway {
+    let [first, second, third, ..] = RandomState::new().build_hasher().finish().to_ne_bytes();
+    serve_on(Home::new(), SocketAddr::from(([127, first, second.max(1), third.clamp(1, 254)], 0)))
+}
+
+fn serve_on(home: Home, address: SocketAddr) -> Gateway {
+    let (host, port) = (address.ip().to_string(), address.port().to_string());
+    home.serve_with(&["--agent", "demo", "--host", &host, "--allow-host", &host, "--port", &port], &[])
+}
+
 /// Ends it without a goodbye, and starts another in its place.
 fn killed_and_restarted(mut gateway: Gateway, meanwhile: impl FnOnce()) -> Gateway {
-    let port = gateway.address.port().to_string();
+    let address = gateway.address;
     gateway.signal(Signal::KILL);
     gateway.ended();
     let home = gateway.into_home();
     meanwhile();
-    let args = ["--agent", "demo", "--port", &port];
-    home.serve_with(&args, &[])
+    serve_on(home, address)
 }
 
 #[test]
 fn a_gateway_that_was_killed_is_taken_up_again_with_nothing_lost_and_nothing_twice() {
-    let gateway = Home::new().serve();
+    let gateway = serve();
     let mut editor = Editor::known(&gateway, "");
     let session = editor.new_session();
     let mut heard = editor.turn(&session, "the first");
@@ -51,7 +64,7 @@ fn a_gateway_that_was_killed_is_taken_up_again_with_nothing_lost_and_nothing_twi
 
 #[test]
 fn what_is_said_while_the_gateway_is_away_reaches_it_when_it_is_back() {
-    let gateway = Home::new().serve();
+    let gateway = serve();
     let mut editor = Editor::known(&gateway, "");
     let session = editor.new_session();
     editor.turn(&session, "the first");
@@ -68,7 +81,7 @@ fn what_is_said_while_the_gateway_is_away_reaches_it_when_it_is_back() {
 
 #[test]
 fn a_question_that_was_open_at_the_kill_is_withdrawn_and_a_late_answer_settles_no_other() {
-    let gateway = Home::new().serve();
+    let gateway = serve();
     let mut editor = Editor::known(&gateway, "");
     let session = editor.new_session();
     editor.prompt(&session, "permission make old");

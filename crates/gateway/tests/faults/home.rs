@@ -3,16 +3,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 use gembridge_testkit::process_table::wait_until_gone;
 use gembridge_testkit::{Record, fake_agent_path, processes_with_tag};
 use tempfile::TempDir;
 
-use crate::running::{Ran, Running};
-
-/// How long the processes of a run may outlive it.
-const LINGERING: Duration = Duration::from_secs(5);
+use crate::running::{PATIENCE, Ran, Running};
 
 pub struct Home {
     root: TempDir,
@@ -79,9 +75,9 @@ impl Home {
 
     #[track_caller]
     pub fn is_deserted(&self) {
-        let left = wait_until_gone(&self.tag, LINGERING);
+        let left = wait_until_gone(&self.tag, PATIENCE);
         let commands: Vec<_> = left.iter().map(|pid| command_line(*pid)).collect();
-        assert!(left.is_empty(), "still alive after {LINGERING:?}: {commands:?}");
+        assert!(left.is_empty(), "still alive after {PATIENCE:?}: {commands:?}");
     }
 
     /// The command with an environment built from empty, ready for more of it.

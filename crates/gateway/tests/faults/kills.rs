@@ -37,7 +37,8 @@ fn r14_what_was_printed_survives_kill_9_at_any_moment() {
     let mut dice = Dice(0x9e37_79b9_7f4a_7c15);
     let mut cut_off = 0;
     for round in 0..ROUNDS {
-        let prompt = ["chunks 100000 delay 1", "chunks 100000 size 90", "burst 3000 ;; wait-cancel"][round % 3];
+        let prompt =
+            ["chunks 100000 delay 1", "chunks 20000 size 90 ;; wait-cancel", "burst 3000 ;; wait-cancel"][round % 3];
         let mut run = home.start(&["run", "--output-format", "stream-json", prompt]);
         match dice.below(4) {
             // Anywhere before or around the first words.

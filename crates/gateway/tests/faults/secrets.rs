@@ -6,9 +6,6 @@ use std::path::Path;
 use crate::home::Home;
 use crate::running::Running;
 
-/// Nobody's own word.
-const MARKER: &str = "hostile-marker-5d1f";
-
 const CANARIES: [&str; 5] =
     ["GEMBRIDGE_TOKEN", "GEMBRIDGE_AUTH_BEARER_TOKEN", "AWS_SECRET_ACCESS_KEY", "REDIS_URL", "GEMINI_API_KEY"];
 
@@ -22,10 +19,16 @@ fn holds(pid: u32, file: &str, text: &str) -> bool {
     bytes.windows(text.len()).any(|window| window == text.as_bytes())
 }
 
+/// A word that no other process of the machine has, also not that of the same test in another run.
+fn marker(home: &Home) -> String {
+    format!("hostile-{}", home.tag())
+}
+
 fn hostile(home: &Home) -> String {
+    let (marker, go) = (marker(home), home.path("go"));
     format!(
-        "--yolo -m {MARKER}\n\"; touch pwn #{MARKER}\n$(touch pwn) `touch pwn` {MARKER}\nsay ready\nuntil {}\nsay done",
-        home.path("go").display()
+        "--yolo -m {marker}\n\"; touch pwn #{marker}\n$(touch pwn) `touch pwn` {marker}\nsay ready\nuntil {}\nsay done",
+        go.display()
     )
 }
 
@@ -34,25 +37,25 @@ fn s12_a_hostile_prompt_reaches_no_argument_of_any_process() {
     let home = Home::new("fork");
     let mut run = Running::start_with_input(home.command(&["run"]), &hostile(&home));
     run.shows("ready");
-    let seen: Vec<u32> = all_processes().into_iter().filter(|pid| holds(*pid, "cmdline", MARKER)).collect();
+    let marker = marker(&home);
+    let seen: Vec<u32> = all_processes().into_iter().filter(|pid| holds(*pid, "cmdline", &marker)).collect();
     assert_eq!(seen, Vec::<u32>::new());
     assert!(home.processes().len() >= 3, "the guard, the agent and its child were looked at");
     fs::write(home.path("go"), "").unwrap();
     run.ends().succeeds();
     assert_eq!(home.record().messages_of("session/prompt").len(), 1);
-    assert!(home.record().messages()[2].to_string().contains(MARKER), "it came as text");
-    assert!(home.record().starts().iter().flatten().all(|argument| !argument.contains(MARKER)));
+    assert!(home.record().messages()[2].to_string().contains(&marker), "it came as text");
+    assert!(home.record().starts().iter().flatten().all(|argument| !argument.contains(&marker)));
     assert!(!home.path("pwn").exists() && !home.path("workspace/pwn").exists());
 }
 
 #[test]
 fn s12_a_typed_prompt_is_in_the_arguments_of_the_command_that_was_typed_alone() {
     let home = Home::configured("fork", "mode = 'agent'\nworkspace = '{home}/workspace'\n");
-    let prompt = hostile(&home).replace(MARKER, "typed-marker-77ab");
-    let mut run = home.start(&["run", "--", &prompt]);
+    let mut run = home.start(&["run", "--", &hostile(&home)]);
     run.shows("ready");
-    let seen: Vec<u32> =
-        all_processes().into_iter().filter(|pid| holds(*pid, "cmdline", "typed-marker-77ab")).collect();
+    let marker = marker(&home);
+    let seen: Vec<u32> = all_processes().into_iter().filter(|pid| holds(*pid, "cmdline", &marker)).collect();
     assert_eq!(seen, [run.pid()]);
     fs::write(home.path("go"), "").unwrap();
     run.ends().succeeds();

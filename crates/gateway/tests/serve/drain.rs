@@ -1,7 +1,6 @@
 //! SIGTERM: no new work, running turns end, then everything is gone.
 
 use std::net::TcpStream;
-use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
@@ -22,7 +21,7 @@ fn agents_of(gateway: &Gateway) -> usize {
 #[test]
 fn r13_twenty_streams_end_whole_while_new_work_is_refused() {
     let mut gateway = Home::new().serve();
-    let mut streams: Vec<_> = (0..20).map(|_| gateway.stream("slow 30 100")).collect();
+    let mut streams: Vec<_> = (0..20).map(|_| gateway.stream("slow 100 100")).collect();
     for stream in &mut streams {
         assert_eq!(stream.status, 200);
         stream.until(" ");
@@ -48,7 +47,8 @@ fn r13_readiness_is_gone_at_once_for_whoever_is_still_connected() {
     for stream in &mut streams {
         stream.until("begun");
     }
-    let (mut asked, mut silent) = (gateway.connect(), gateway.connect());
+    // They are accepted in their order: an answer to the second one says that the first was.
+    let (mut silent, mut asked) = (gateway.connect(), gateway.connect());
     assert_eq!(ready(&mut asked).unwrap(), 200);
     gateway.signal(Signal::TERM);
     gateway.wait_for("a closed listener", |gateway| TcpStream::connect(gateway.address).is_err().then_some(()));
@@ -81,14 +81,15 @@ fn r13_turns_that_take_longer_are_cut_with_a_word_and_the_exit_is_clean() {
 
 #[test]
 fn r13_a_second_signal_is_immediate_and_leaves_no_process() {
-    let mut gateway = Home::new().serve();
-    let mut stream = gateway.stream("slow 3000 100");
+    let home = Home::new();
+    // Longer than anybody waits here for the end of the process.
+    home.configure("[server]\ndrain = '10m'\n");
+    let mut gateway = home.serve();
+    let mut stream = gateway.stream("slow 30000 100");
     stream.until(" ");
     gateway.signal(Signal::TERM);
     gateway.wait_for("the drain", |gateway| gateway.stderr().contains("draining").then_some(()));
-    let second = Instant::now();
     gateway.signal(Signal::TERM);
     gateway.ended();
-    assert!(second.elapsed() < Duration::from_secs(20), "thirty seconds of drain were left");
     gateway.wait_for("the end of the agents", |gateway| (agents_of(gateway) == 0).then_some(()));
 }

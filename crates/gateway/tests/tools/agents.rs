@@ -33,7 +33,10 @@ fn opencode(api: &FakeOpenAi) -> Gateway {
     std::fs::write(&file, config.to_string()).unwrap();
     // Two of its processes that make the database of a new home at the same time fail: there is no spare here.
     let program = real_opencode();
-    home.configure(&format!("[agents.opencode]\ncommand = '{}'\nlimits.spare = 0\n", program.display()));
+    home.configure(&format!(
+        "[agents.opencode]\ncommand = '{}'\nlimits = {{ spare = 0, start_seconds = 150 }}\n",
+        program.display()
+    ));
     let variables = [("PATH", path()), ("OPENCODE_CONFIG", file.display().to_string())];
     let variables = variables.each_ref().map(|(name, value)| (*name, value.as_str()));
     home.serve_with(&["--agent", "opencode"], &variables)
@@ -83,7 +86,9 @@ fn gemini(api: &FakeGemini) -> Gateway {
         ("GOOGLE_GEMINI_BASE_URL", api.url()),
     ];
     let variables = variables.each_ref().map(|(name, value)| (*name, value.as_str()));
-    Home::new().serve_with(&["--agent", "gemini"], &variables)
+    let home = Home::new();
+    home.configure("[agents.gemini]\nlimits.start_seconds = 150\n");
+    home.serve_with(&["--agent", "gemini"], &variables)
 }
 
 #[test]

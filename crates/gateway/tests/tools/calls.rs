@@ -5,17 +5,20 @@ use serde_json::json;
 use crate::gateway::Home;
 use crate::talk::Talk;
 
+/// The calls come one by one within milliseconds; on a loaded machine they may be told in more than one round.
 #[test]
-fn three_calls_at_once_are_one_round_and_may_be_answered_in_reverse() {
+fn three_calls_at_once_may_be_answered_in_reverse() {
     let gateway = Home::new().serve();
     let mut talk = Talk::new(&gateway, &["pick"], r#"call pick {"n":1} and pick {"n":2} and pick {"n":3}"#);
-    let calls = talk.calls();
-    let mut numbers: Vec<_> = calls.iter().map(|call| call.arguments["n"].as_u64().unwrap()).collect();
-    numbers.sort_unstable();
-    assert_eq!(numbers, [1, 2, 3]);
-    for call in calls.iter().rev() {
-        talk.give(call, format!("picked {}", call.arguments["n"]));
+    let mut numbers = Vec::new();
+    while numbers.len() < 3 {
+        for call in talk.calls().iter().rev() {
+            talk.give(call, format!("picked {}", call.arguments["n"]));
+            numbers.push(call.arguments["n"].as_u64().unwrap());
+        }
     }
+    numbers.sort_unstable();
+    assert_eq!(numbers, [1, 2, 3], "each was told once");
     let told = "Tool `pick` answered: picked 1\nTool `pick` answered: picked 2\nTool `pick` answered: picked 3\n";
     assert_eq!(talk.text(), told, "each result reached its own call");
 }
@@ -25,9 +28,11 @@ fn calls_that_are_answered_in_part_are_asked_for_again() {
     let gateway = Home::new().serve();
     let mut talk = Talk::new(&gateway, &["pick"], r#"call pick {"n":1} and pick {"n":2}"#);
     let calls = talk.calls();
-    talk.give(&calls[1], "second");
+    talk.give(calls.last().unwrap(), "second");
+    // The other one of a round of two, or the call that a loaded machine told later.
     let left = talk.calls();
-    assert_eq!(left.iter().map(|call| &call.id).collect::<Vec<_>>(), [&calls[0].id]);
+    assert_eq!(left.len(), 1);
+    assert!(calls.len() == 1 || left[0].id == calls[0].id, "{calls:?} {left:?}");
     talk.give(&left[0], "first");
     let text = talk.text();
     assert!(text.contains("first") && text.contains("second"), "{text}");

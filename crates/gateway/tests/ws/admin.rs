@@ -14,12 +14,16 @@ fn change(gateway: &Gateway, method: &str, path: &str, body: &str) -> Answer {
 
 #[test]
 fn status_shows_agents_queues_sessions_and_clients() {
-    let gateway = Home::new().serve();
+    let mut gateway = Home::new().serve();
     let mut client = Client::known(&gateway, "/acp");
     let session = client.new_session();
     client.prompt(&session, "wait");
     client.named("_gembridge/turn_started");
-    let status = gateway.get("/admin/status").json();
+    let status = gateway.wait_for("a status that has heard of it", |gateway| {
+        let status = gateway.get("/admin/status").json();
+        let is_running = status["sessions"]["running"] == 1 && status["queues"][0]["running"] == 1;
+        (is_running && status["agents"][0]["processes"][0]["rssKb"].as_u64() > Some(0)).then_some(status)
+    });
     assert_eq!((&status["connections"], &status["sessions"]["running"]), (&json!(1), &json!(1)));
     let agent = &status["agents"][0];
     assert_eq!(

@@ -18,6 +18,8 @@ pub struct Client {
     runtime: Runtime,
     socket: WebSocketStream<MaybeTlsStream<TcpStream>>,
     last_id: u64,
+    /// How many messages have come.
+    pub received: usize,
 }
 
 impl Client {
@@ -37,7 +39,7 @@ impl Client {
         let connected =
             runtime.block_on(async { tokio::time::timeout(PATIENCE, connect_async(request)).await.unwrap() });
         match connected {
-            Ok((socket, _)) => Ok(Self { runtime, socket, last_id: 0 }),
+            Ok((socket, _)) => Ok(Self { runtime, socket, last_id: 0, received: 0 }),
             Err(Error::Http(response)) => Err(response.status().as_u16()),
             Err(error) => panic!("no connection: {error}"),
         }
@@ -108,7 +110,7 @@ impl Client {
 
     /// The next message, or the code that the connection ended with.
     pub fn next(&mut self) -> Result<Value, u16> {
-        self.runtime.block_on(async {
+        let next = self.runtime.block_on(async {
             loop {
                 let next = tokio::time::timeout(PATIENCE, self.socket.next()).await.expect("nothing came in time");
                 match next {
@@ -118,7 +120,9 @@ impl Client {
                     Some(Err(_)) | None => return Err(0),
                 }
             }
-        })
+        });
+        self.received += usize::from(next.is_ok());
+        next
     }
 
     /// The code that the connection ends with; what comes before is let go.
