@@ -49,6 +49,9 @@ use crate::problem::{Kind, Problem};
 use crate::server::Peer;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
+const REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
+const RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
 
 pub struct GuardConfig {
     pub reach: Reach,
@@ -336,9 +339,9 @@ impl Marks {
         }
         if let Some(allowance) = self.allowance {
             let reset = allowance.reset.as_secs() + u64::from(allowance.reset.subsec_nanos() > 0);
-            headers.insert("x-ratelimit-limit", HeaderValue::from(allowance.limit));
-            headers.insert("x-ratelimit-remaining", HeaderValue::from(allowance.remaining));
-            headers.insert("x-ratelimit-reset", HeaderValue::from(reset));
+            headers.insert(LIMIT, HeaderValue::from(allowance.limit));
+            headers.insert(REMAINING, HeaderValue::from(allowance.remaining));
+            headers.insert(RESET, HeaderValue::from(reset));
         }
     }
 }

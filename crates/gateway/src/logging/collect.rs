@@ -1,6 +1,6 @@
 //! Turns what the code logs into records: level, message, fields, and the spans around.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -11,7 +11,7 @@ use tracing::{Event, Metadata, Subscriber};
 use tracing_subscriber::layer::{Context, Layer};
 use tracing_subscriber::registry::LookupSpan;
 
-use super::record::{AUDIT, Field, Record, Span};
+use super::record::{AUDIT, Fields, Record, Span};
 use super::writer::Sender;
 use crate::config::settings::Level;
 
@@ -92,15 +92,14 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Collector {
         let spans = context.event_scope(event).into_iter().flat_map(tracing_subscriber::registry::Scope::from_root);
         let spans = spans.map(|span| Span {
             name: span.metadata().name(),
-            fields: span.extensions().get::<Fields>().map(|fields| fields.others.clone()).unwrap_or_default(),
+            fields: span.extensions().get::<Fields>().cloned().unwrap_or_default(),
         });
         self.sender.send(Record {
             at: Timestamp::now(),
             level,
             target: event.metadata().target(),
             spans: spans.collect(),
-            message: fields.message,
-            fields: fields.others,
+            fields,
         });
     }
 }
@@ -116,30 +115,12 @@ fn level_of(metadata: &Metadata<'_>) -> Option<Level> {
     }
 }
 
-#[derive(Default)]
-struct Fields {
-    message: String,
-    others: Vec<Field>,
-}
-
-impl Fields {
-    fn put(&mut self, name: &FieldName, value: String) {
-        match name.name() {
-            "message" => self.message = value,
-            other => {
-                self.others.retain(|field| field.name != other);
-                self.others.push(Field { name: other, value });
-            }
-        }
-    }
-}
-
 impl Visit for Fields {
     fn record_str(&mut self, field: &FieldName, value: &str) {
-        self.put(field, value.to_owned());
+        self.put(field.name(), |values| values.push_str(value));
     }
 
     fn record_debug(&mut self, field: &FieldName, value: &dyn fmt::Debug) {
-        self.put(field, format!("{value:?}"));
+        self.put(field.name(), |values| write!(values, "{value:?}").expect("writing to a String cannot fail"));
     }
 }

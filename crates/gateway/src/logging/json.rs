@@ -2,23 +2,19 @@
 
 use serde_json::{Map, Value};
 
-use super::record::{Field, Record, word};
+use super::record::{Record, word};
 
 pub fn line(record: &Record) -> String {
     let mut object = Map::new();
     object.insert("time".to_owned(), format!("{:.6}", record.at).into());
     object.insert("level".to_owned(), word(record.level).into());
     object.insert("target".to_owned(), record.target.into());
-    object.insert("message".to_owned(), record.message.as_str().into());
-    if !record.fields.is_empty() {
-        object.insert("fields".to_owned(), fields(&record.fields));
-    }
+    object.insert("message".to_owned(), record.message().into());
+    insert_fields(&mut object, record.others());
     if !record.spans.is_empty() {
         let spans = record.spans.iter().map(|span| {
             let mut object = Map::from_iter([("name".to_owned(), Value::from(span.name))]);
-            if !span.fields.is_empty() {
-                object.insert("fields".to_owned(), fields(&span.fields));
-            }
+            insert_fields(&mut object, span.fields.iter());
             Value::Object(object)
         });
         object.insert("spans".to_owned(), spans.collect());
@@ -26,8 +22,11 @@ pub fn line(record: &Record) -> String {
     format!("{}\n", Value::Object(object))
 }
 
-fn fields(fields: &[Field]) -> Value {
-    fields.iter().map(|field| (field.name.to_owned(), Value::from(field.value.as_str()))).collect::<Map<_, _>>().into()
+fn insert_fields<'a>(object: &mut Map<String, Value>, fields: impl Iterator<Item = (&'static str, &'a str)>) {
+    let fields: Map<_, _> = fields.map(|(name, value)| (name.to_owned(), Value::from(value))).collect();
+    if !fields.is_empty() {
+        object.insert("fields".to_owned(), fields.into());
+    }
 }
 
 #[cfg(test)]

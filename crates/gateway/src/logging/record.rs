@@ -1,5 +1,7 @@
 //! One thing that was logged, before it is written in any format.
 
+use std::ops::Range;
+
 use jiff::Timestamp;
 
 use crate::config::settings::Level;
@@ -9,8 +11,8 @@ pub struct Record {
     pub at: Timestamp,
     pub level: Level,
     pub target: &'static str,
-    pub message: String,
-    pub fields: Vec<Field>,
+    /// The message is among them.
+    pub fields: Fields,
     /// The spans around it, outermost first.
     pub spans: Vec<Span>,
 }
@@ -22,18 +24,56 @@ impl Record {
     pub fn is_for_audit_alone(&self) -> bool {
         self.target == AUDIT && self.level > Level::Warn
     }
+
+    pub fn message(&self) -> &str {
+        self.fields.iter().find_map(|(name, value)| (name == MESSAGE).then_some(value)).unwrap_or_default()
+    }
+
+    /// All fields but the message.
+    pub fn others(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        self.fields.iter().filter(|(name, _)| *name != MESSAGE)
+    }
 }
 
 #[derive(Clone, Debug)]
 pub struct Span {
     pub name: &'static str,
-    pub fields: Vec<Field>,
+    pub fields: Fields,
 }
 
-#[derive(Clone, Debug)]
-pub struct Field {
-    pub name: &'static str,
-    pub value: String,
+/// The name under which `tracing` keeps what an event says.
+pub const MESSAGE: &str = "message";
+
+/// Names with their values, in order. All values stand in one text: every request is logged twice, and a text for each
+/// field would cost more than all the rest of it.
+#[derive(Clone, Debug, Default)]
+pub struct Fields {
+    values: String,
+    places: Vec<(&'static str, Range<usize>)>,
+}
+
+impl Fields {
+    /// What is written takes the place of an older value of that name.
+    pub fn put(&mut self, name: &'static str, write: impl FnOnce(&mut String)) {
+        self.places.retain(|(other, _)| *other != name);
+        let start = self.values.len();
+        write(&mut self.values);
+        self.places.push((name, start..self.values.len()));
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        self.places.iter().map(|(name, place)| (*name, &self.values[place.clone()]))
+    }
+}
+
+impl<'v> FromIterator<(&'static str, &'v str)> for Fields {
+    fn from_iter<I: IntoIterator<Item = (&'static str, &'v str)>>(pairs: I) -> Self {
+        let mut fields = Self::default();
+        for (name, value) in pairs {
+            fields.put(name, |values| values.push_str(value));
+        }
+        fields
+    }
 }
 
 pub fn word(level: Level) -> &'static str {
@@ -51,8 +91,7 @@ pub fn sample(level: Level, message: &str) -> Record {
         at: "2026-01-02T03:04:05.678901Z".parse().unwrap(),
         level,
         target: "gembridge::app",
-        message: message.to_owned(),
-        fields: vec![Field { name: "agent", value: "demo".to_owned() }],
-        spans: vec![Span { name: "turn", fields: vec![Field { name: "id", value: "7".to_owned() }] }],
+        fields: Fields::from_iter([(MESSAGE, message), ("agent", "demo")]),
+        spans: vec![Span { name: "turn", fields: Fields::from_iter([("id", "7")]) }],
     }
 }

@@ -2,37 +2,56 @@
 
 use std::fmt::Write as _;
 
-use super::record::{Field, Record, word};
+use super::record::{Record, word};
 use crate::config::settings::Level;
 use crate::terminal::escape;
 
-pub fn line(record: &Record, is_coloured: bool) -> String {
-    let paint = |colour: &str, text: &str| {
-        if is_coloured { format!("\u{1b}[{colour}m{text}\u{1b}[0m") } else { text.to_owned() }
-    };
-    let at = paint("2", &format!("{:.3}", record.at));
-    let level = paint(colour(record.level), &format!("{:5}", word(record.level)));
-    let mut out = format!("{at} {level} ");
-    for span in &record.spans {
-        out.push_str(&paint("1", span.name));
-        let fields = joined(&span.fields, ",");
-        if !fields.is_empty() {
-            write!(out, "{{{fields}}}").expect("writing to a String cannot fail");
+/// Adds the line of a record to those before it.
+pub fn line(out: &mut String, record: &Record, is_coloured: bool) {
+    let paint = |out: &mut String, colour: &str| {
+        if is_coloured {
+            out.extend(["\u{1b}[", colour, "m"]);
         }
-        out.push_str(": ");
+    };
+    paint(out, "2");
+    write!(out, "{:.3}", record.at).expect("writing to a String cannot fail");
+    paint(out, PLAIN);
+    out.push(' ');
+    paint(out, colour(record.level));
+    write!(out, "{:5}", word(record.level)).expect("writing to a String cannot fail");
+    paint(out, PLAIN);
+    out.push(' ');
+    for span in &record.spans {
+        paint(out, "1");
+        out.push_str(span.name);
+        paint(out, PLAIN);
+        let mut mark = "{";
+        for (name, value) in span.fields.iter() {
+            pair(out, mark, name, value);
+            mark = ",";
+        }
+        out.push_str(if mark == "," { "}: " } else { ": " });
     }
-    out.push_str(&escape::line(&record.message));
-    let fields = joined(&record.fields, " ");
-    if !fields.is_empty() {
-        write!(out, " {}", paint("2", &fields)).expect("writing to a String cannot fail");
+    out.push_str(&escape::line(record.message()));
+    let mut others = record.others().peekable();
+    if others.peek().is_some() {
+        out.push(' ');
+        paint(out, "2");
+        let mut mark = "";
+        for (name, value) in others {
+            pair(out, mark, name, value);
+            mark = " ";
+        }
+        paint(out, PLAIN);
     }
     out.push('\n');
-    out
 }
 
-fn joined(fields: &[Field], separator: &str) -> String {
-    let pairs = fields.iter().map(|field| format!("{}={}", field.name, escape::line(&field.value)));
-    pairs.collect::<Vec<_>>().join(separator)
+/// Ends a colour.
+const PLAIN: &str = "0";
+
+fn pair(out: &mut String, mark: &str, name: &str, value: &str) {
+    out.extend([mark, name, "=", &escape::line(value)]);
 }
 
 fn colour(level: Level) -> &'static str {
@@ -49,21 +68,27 @@ mod tests {
     use super::super::record::sample;
     use super::*;
 
+    fn written(record: &Record, is_coloured: bool) -> String {
+        let mut out = String::new();
+        line(&mut out, record, is_coloured);
+        out
+    }
+
     #[test]
     fn a_record_is_one_line_with_its_time_in_utc() {
         assert_eq!(
-            line(&sample(Level::Warn, "it is slow"), false),
+            written(&sample(Level::Warn, "it is slow"), false),
             "2026-01-02T03:04:05.678Z warn  turn{id=7}: it is slow agent=demo\n"
         );
-        let coloured = line(&sample(Level::Error, "x"), true);
+        let coloured = written(&sample(Level::Error, "x"), true);
         assert!(coloured.contains("\u{1b}[31merror\u{1b}[0m"), "{coloured}");
     }
 
     #[test]
     fn s16_line_breaks_and_escapes_from_outside_come_out_escaped() {
         let mut record = sample(Level::Info, "model \r\n2026 error faked \u{1b}[2J");
-        record.fields[0].value = "a\nb\u{9b}c".to_owned();
-        let line = line(&record, false);
+        record.fields.put("agent", |values| values.push_str("a\nb\u{9b}c"));
+        let line = written(&record, false);
         assert_eq!(line.matches('\n').count(), 1, "{line}");
         assert!(line.contains(r"model \r\n2026 error faked \u{1b}[2J agent=a\nb\u{9b}c"), "{line}");
     }

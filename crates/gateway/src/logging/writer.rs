@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::file::{RotatingFile, Sink};
-use super::record::{AUDIT, Record};
+use super::record::{AUDIT, Fields, MESSAGE, Record};
 use super::{json, text};
 use crate::config::settings::Level;
 
@@ -190,7 +190,7 @@ impl<S: Sink + 'static, E: Fn(&str) + Send + 'static> Writer<S, E> {
             }
         }
         for (record, _) in records.iter().zip(is_shown).filter(|(_, is_shown)| *is_shown) {
-            shown += &text::line(record, self.stderr.is_coloured);
+            text::line(&mut shown, record, self.stderr.is_coloured);
         }
         if !shown.is_empty() {
             (self.write_stderr)(&shown);
@@ -211,8 +211,7 @@ impl<S: Sink + 'static, E: Fn(&str) + Send + 'static> Writer<S, E> {
             at: jiff::Timestamp::now(),
             level: Level::Warn,
             target: "gembridge::logging",
-            message,
-            fields: Vec::new(),
+            fields: Fields::from_iter([(MESSAGE, message.as_str())]),
             spans: Vec::new(),
         };
         self.write(&[report], now);
