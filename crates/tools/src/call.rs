@@ -76,7 +76,8 @@ fn park(
         return Begun::Answered(failure("too many calls wait for an answer already; try again when some have come"));
     };
     let arguments = match serde_json::to_vec(arguments) {
-        Ok(arguments) => Opaque(Bytes::from(arguments)),
+        // To size: it stays as long as the call is in memory.
+        Ok(arguments) => Opaque(Bytes::from(arguments.into_boxed_slice())),
         Err(error) => return Begun::Answered(failure(format!("the arguments cannot be passed on: {error}"))),
     };
     let (id, recall) = desk.open_call(key.clone());

@@ -7,6 +7,7 @@
 mod bridge;
 mod listener;
 mod socket;
+mod answering;
 mod door;
 mod place;
 mod desk;

@@ -11,6 +11,7 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
+use crate::answering::Rooms;
 use crate::door::Door;
 use crate::socket::Socket;
 
@@ -25,12 +26,13 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// Lets agents in until it is told to stop; returns when the last of them has left.
 pub async fn listen(listener: TcpListener, door: Arc<Door>, limit: usize, stop: CancellationToken) {
     let mut connections = JoinSet::new();
+    let rooms = Rooms::default();
     loop {
         tokio::select! {
             () = stop.cancelled() => break,
             Some(_) = connections.join_next() => {}
             accepted = listener.accept(), if connections.len() < limit => match accepted {
-                Ok((stream, _)) => { connections.spawn(converse(stream, door.clone(), stop.clone())); }
+                Ok((stream, _)) => { connections.spawn(converse(stream, door.clone(), rooms.clone(), stop.clone())); }
                 Err(error) => {
                     tracing::warn!(%error, "an agent could not connect to its tools");
                     sleep(PAUSE).await;
@@ -45,13 +47,14 @@ pub async fn listen(listener: TcpListener, door: Arc<Door>, limit: usize, stop: 
     }
 }
 
-async fn converse(stream: TcpStream, door: Arc<Door>, stop: CancellationToken) {
+async fn converse(stream: TcpStream, door: Arc<Door>, rooms: Rooms, stop: CancellationToken) {
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "a connection of an agent cannot be made prompt");
     }
     let service = service_fn(move |request| {
         let door = door.clone();
-        async move { Ok::<_, std::convert::Infallible>(door.answer(request).await) }
+        let answer = rooms.make(async move { door.answer(request).await });
+        async move { Ok::<_, std::convert::Infallible>(answer.await) }
     });
     // A call that waits keeps no buffer to read into: the socket itself tells when the agent has left.
     let connection = http1::Builder::new()

@@ -63,8 +63,7 @@ impl Place {
                 "this agent has too many sessions, and a call waits in each; end one first",
             );
         }
-        // Large, and over when the answer begins: a connection that waits for a result does not keep room for it.
-        Box::pin(self.http.handle(request)).await
+        self.http.handle(request).await
     }
 
     /// Whoever waits is told that nobody will answer.
