@@ -56,7 +56,8 @@ impl Followers {
     }
 
     pub(super) fn hand_out(&mut self, batch: &Batch) {
-        self.all.retain_mut(|follower| follower.take(batch));
+        let weight = weight(batch);
+        self.all.retain_mut(|follower| follower.take(batch, weight));
     }
 
     pub(super) fn dismiss(&mut self) {
@@ -79,13 +80,12 @@ impl Followers {
 
 impl Follower {
     /// Whether it keeps its place.
-    fn take(&mut self, batch: &Batch) -> bool {
+    fn take(&mut self, batch: &Batch, weight: usize) -> bool {
         if let State::Holding { batches, .. } = &mut self.state {
             batches.push_back(Arc::clone(batch));
             // The agent is held, but clients are not: what they bring may wait in the same measure.
             return batches.len() <= self.sender.max_capacity();
         }
-        let weight = weight(batch);
         let fits = self.sender.capacity() >= self.slots_for(weight);
         match self.pace {
             _ if fits => {
