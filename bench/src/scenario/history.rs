@@ -1,6 +1,7 @@
 //! Clients send all that was said with every request: what long histories cost, through the gateway and at the decoder
 //! and the fingerprint alone.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::hint::black_box;
 use std::time::Duration;
@@ -8,6 +9,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use gembridge_api::openai::wire::{Message, OneOrMany};
 use gembridge_core::session::conversation::{ConversationLimits, Conversations, Role, Said};
+use serde::Deserialize;
 use serde_json::Value;
 
 use crate::args::Args;
@@ -18,7 +20,7 @@ use crate::report::{Bar, Report, Series};
 
 pub const NAME: &str = "history";
 pub const ABOUT: &str =
-    "CPU of a request with a long history: gateway, decoder, fingerprint : serde_json::Value : memcmp";
+    "CPU of a request with a long history: gateway, decoder, fingerprint : serde_json::Value : barest reader, memcmp";
 
 /// Through the gateway; all but the last two messages are known to the session.
 const SERVED: [u32; 3] = [100, 1_000, 9_900];
@@ -26,6 +28,15 @@ const ALONE: [u32; 5] = [100, 1_000, 10_000, 100_000, 1_000_000];
 
 /// Requests of one measurement; each adds a question and an answer.
 const TURNS: u32 = 10;
+
+/// The least that a reader could keep of a message, with the same parser.
+#[derive(Deserialize)]
+struct Barest<'a> {
+    #[serde(borrow)]
+    role: Cow<'a, str>,
+    #[serde(borrow)]
+    content: Cow<'a, str>,
+}
 
 /// What people write, in JSON.
 const ASKED: &str = "The quick brown fox jumps over the lazy dog, and then it says a few words more about itself, \
@@ -105,28 +116,34 @@ fn alone(args: &Args, report: &mut Report) -> anyhow::Result<()> {
         let again = body.clone();
         let times = (2_000_000 / count).clamp(1, 2_000);
         let series = |who: &str| Series::new(format!("{count} messages: {who}"), "ns/message");
-        let [mut decoder, mut print, mut value, mut compared] =
-            ["decoder", "fingerprint", "serde_json::Value", "memcmp"].map(series);
+        let [mut decoder, mut print, mut both, mut barest, mut value, mut compared] =
+            ["decoder", "fingerprint", "both", "barest reader", "serde_json::Value", "memcmp"].map(series);
         for _ in 0..args.rounds {
             let each = |spent: Duration| spent.as_secs_f64() * 1e9 / f64::from(count);
-            decoder.push(each(costed(times, || decode(&body).map(|messages| messages.len()))?));
+            let decoding = each(costed(times, || decode(&body).map(|messages| messages.len()))?);
+            decoder.push(decoding);
             let read = decode(&body)?;
             let said = read.iter().map(said).collect::<anyhow::Result<Vec<_>>>()?;
-            print.push(each(costed(times, || {
+            let printing = each(costed(times, || {
                 let mut fingerprint = conversations.fingerprint();
                 for said in &said {
                     fingerprint.add(said);
                 }
                 Ok(fingerprint.mark())
-            })?));
+            })?);
+            print.push(printing);
+            both.push(decoding + printing);
             drop(read);
+            barest.push(each(costed(times, || read_barely(&body))?));
             value.push(each(costed(times.div_ceil(4), || Ok(serde_json::from_str::<Value>(&body)?))?));
             compared.push(each(costed(times, || Ok(black_box(&body) == black_box(&again)))?));
         }
-        report.show_all([&decoder, &print, &value, &compared]);
+        report.show_all([&decoder, &print, &barest, &value, &compared]);
         let title = format!("{count} messages: fingerprint : decoder");
         report.ratio(title, &print, &decoder, Some(Bar::gate_at_most(0.1)));
         report.ratio(format!("{count} messages: Value : decoder"), &value, &decoder, Some(Bar::goal_at_least(4.0)));
+        let title = format!("{count} messages: decoder and fingerprint : barest reader");
+        report.ratio(title, &both, &barest, Some(Bar::goal_at_most(1.3)));
         growth.push([decoder, print]);
     }
     for (place, name) in ["decoder", "fingerprint"].into_iter().enumerate() {
@@ -138,6 +155,12 @@ fn alone(args: &Args, report: &mut Report) -> anyhow::Result<()> {
 
 fn decode(body: &str) -> anyhow::Result<Vec<Message<'_>>> {
     Ok(serde_json::from_str(body)?)
+}
+
+/// The bytes of all roles and texts.
+fn read_barely(body: &str) -> anyhow::Result<usize> {
+    let messages: Vec<Barest<'_>> = serde_json::from_str(body)?;
+    Ok(messages.iter().map(|message| message.role.len() + message.content.len()).sum())
 }
 
 fn said<'a>(message: &'a Message<'_>) -> anyhow::Result<Said<'a>> {

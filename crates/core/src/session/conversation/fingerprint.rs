@@ -39,7 +39,7 @@ struct Gathered {
     waiting: Vec<u8>,
 }
 
-/// Longer ones are no faster, and leave the nearest cache.
+/// Longer ones were no faster.
 const STRETCH: usize = 8 << 10;
 
 impl Gathered {
