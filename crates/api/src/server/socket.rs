@@ -68,7 +68,8 @@ impl Socket {
 
     /// Puts back what was read too early.
     pub fn put_back(&mut self, bytes: Bytes) {
-        self.ahead = bytes;
+        // A rest of nothing would still hold the whole buffer that it is the rest of.
+        self.ahead = if bytes.is_empty() { Bytes::new() } else { bytes };
     }
 
     pub fn has_ahead(&self) -> bool {
