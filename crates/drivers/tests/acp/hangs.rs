@@ -91,8 +91,9 @@ async fn r3_other_processes_are_unaffected_by_one_that_hangs() {
     // Longer than the other one may hang, and never silent.
     let running = calm.prompt("say begun ;; chunks 600 delay 20 ;; say done").await;
     calm.said("begun").await;
-    client.turn("sleep 600000").await.failed_as(FailureKind::TimedOut);
-    let text = calm.finish(running).await.finished();
+    let (hung, calm) = tokio::join!(client.turn("sleep 600000"), calm.finish(running));
+    hung.failed_as(FailureKind::TimedOut);
+    let text = calm.finished();
     assert!(text.starts_with("begunchunk-0 ") && text.ends_with("chunk-599 done"), "{text}");
     stage.end().await;
 }

@@ -50,8 +50,9 @@ fn a_client_that_leaves_before_its_call_is_told_cancels_the_turn() {
     gateway.wait_for("as many connections as before, each session's own stream aside", |gateway| {
         (connections(gateway) <= before + 5).then_some(())
     });
+    // What a tool server's library says of an agent that leaves in the middle of its greeting is about no request.
     let log = gateway.stderr();
-    assert!(!log.contains(" error "), "{log}");
+    assert!(!log.lines().any(|line| line.contains(" error ") && line.contains("request=")), "{log}");
 }
 
 #[test]
@@ -76,35 +77,22 @@ fn a_gateway_killed_between_call_and_result_answers_after_its_restart() {
 
 #[test]
 fn a_turn_that_waits_dies_with_its_agent_and_is_folded_too() {
-    let home = Home::new();
-    let mut gateway = home.serve();
+    let mut gateway = Home::new().serve();
     let mut talk = Talk::new(&gateway, &["pick"], r#"call pick {"n":1}"#);
     let call = talk.calls().remove(0);
     let messages = talk.messages.clone();
-    let waiting = |gateway: &Gateway| gateway.get("/admin/status").json()["sessions"]["waiting"].as_u64().unwrap();
-    gateway.wait_for("the turn that waits", |gateway| (waiting(gateway) == 1).then_some(()));
-    let agents = agents_of(&gateway);
-    assert!(!agents.is_empty());
-    for agent in agents {
-        let pid = rustix::process::Pid::from_raw(agent.cast_signed()).unwrap();
-        // One that ended meanwhile is as gone as it shall be.
-        rustix::process::kill_process(pid, Signal::KILL).ok();
-    }
-    // A spare's end may be known before that of the agent which had the turn.
-    gateway.wait_for("the end of the turn", |gateway| (waiting(gateway) == 0).then_some(()));
+    let status = |gateway: &Gateway| gateway.get("/admin/status").json();
+    gateway.wait_for("the turn that waits", |gateway| (status(gateway)["sessions"]["waiting"] == 1).then_some(()));
+    // Not the spare: it steps in.
+    let agent = status(&gateway)["agents"][0]["processes"][0]["pid"].as_i64().unwrap();
+    let pid = rustix::process::Pid::from_raw(agent.try_into().unwrap()).unwrap();
+    rustix::process::kill_process(pid, Signal::KILL).unwrap();
+    // Its call is gone before it is, and the turn goes on between the two.
+    gateway.wait_for("the end of the turn", |gateway| {
+        let sessions = &status(gateway)["sessions"];
+        (sessions["waiting"] == 0 && sessions["running"] == 0).then_some(())
+    });
     let mut talk = Talk::again(&gateway, messages);
     talk.give(&call, "told to the next agent");
     assert!(talk.text().contains("told to the next agent"));
-}
-
-/// The demo agents of a gateway: what its guards have started.
-fn agents_of(gateway: &Gateway) -> Vec<u32> {
-    // Each thread has children of its own.
-    let children = |pid: u32| -> Vec<u32> {
-        let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-        let texts = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok());
-        let pids = |text: String| text.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>();
-        texts.flat_map(pids).collect()
-    };
-    children(gateway.pid()).into_iter().flat_map(children).collect()
 }
