@@ -176,16 +176,18 @@ impl Desk<'_> {
         loop {
             // Kept for a second attempt only where there may be one.
             let spare = (certainty != Certainty::Listed && !default_model).then(|| prompt.clone());
-            let failure = match self.start_new(&owner, prompt).await? {
-                Err(failure) => failure,
+            let (session, failure) = match self.start_new(&owner, prompt).await? {
+                Err(never) => never,
                 Ok(mut turn) => match self.refused(&mut turn, spare.is_some()).await? {
-                    Some(failure) => failure,
+                    Some(failure) => (turn.handle().clone(), failure),
                     None => return Ok(Begun { left_out, default_model, ..self.begun(turn, owner) }),
                 },
             };
             match spare {
                 Some(spare) if owner.model.is_some() && is_about_the_model(&failure) => {
                     self.app.refused_model(&owner, certainty, &failure)?;
+                    // Nothing was said in it, and the other has the same prompt: shown beside it, it would only puzzle.
+                    self.app.put_away(vec![session]);
                     owner.model = None;
                     default_model = true;
                     prompt = spare;
@@ -256,7 +258,12 @@ impl Desk<'_> {
         }
     }
 
-    async fn start_new(&self, owner: &Owner, prompt: Prompt) -> Result<Result<LiveTurn, Failure>, Problem> {
+    /// An error within: the session in which the agent never got the prompt, and why.
+    async fn start_new(
+        &self,
+        owner: &Owner,
+        prompt: Prompt,
+    ) -> Result<Result<LiveTurn, (SessionHandle, Failure)>, Problem> {
         let ahead = self.app.fresh_session(owner).await?;
         let mut turn = match self.prompt(&ahead, None, prompt.clone()).await {
             // One made ahead may have been put away the moment before: nothing was said in it, so another will do.
@@ -268,7 +275,7 @@ impl Desk<'_> {
                 self.app.make_spare(owner);
                 Ok(turn)
             }
-            Start::Never(failure) => Err(failure),
+            Start::Never(failure) => Err((turn.handle().clone(), failure)),
         })
     }
 

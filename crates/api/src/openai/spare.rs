@@ -98,10 +98,7 @@ impl OpenAi {
     /// A session in which nothing was said: one made ahead, or a new one. The next is made meanwhile.
     pub(super) async fn fresh_session(self: &Arc<Self>, owner: &Owner) -> Result<SessionHandle, Error> {
         let taken = self.spares.take(owner);
-        if !taken.stale.is_empty() {
-            let app = Arc::clone(self);
-            self.tasks.spawn(async move { app.discard(taken.stale).await });
-        }
+        self.put_away(taken.stale);
         match taken.spare {
             Some(spare) => Ok(spare),
             None => self.create(owner).await,
@@ -119,6 +116,14 @@ impl OpenAi {
             let made = made.inspect_err(|error| tracing::debug!(%error, "no session could be made ahead of time"));
             app.spares.deliver(owner, made.ok());
         });
+    }
+
+    /// Deletes sessions in which nothing was said, beside whatever else happens.
+    pub(super) fn put_away(self: &Arc<Self>, unused: Vec<SessionHandle>) {
+        if !unused.is_empty() {
+            let app = Arc::clone(self);
+            self.tasks.spawn(async move { app.discard(unused).await });
+        }
     }
 
     /// Deletes every session that was made and not used.

@@ -78,6 +78,13 @@ async fn a_name_that_nobody_has_falls_back_and_says_so() {
         assert_eq!(answer.header("x-gembridge-model-fallback"), Some("first"), "{name}");
         assert_eq!(agent.spec(agent.opened() - 1).model, None, "{name}");
     }
+    assert_eq!(kept(&stage).await, 4, "what was tried before is not kept beside the answers");
+}
+
+/// Sessions that stay when everything has settled.
+async fn kept(stage: &Stage) -> usize {
+    stage.app.settle().await;
+    stage.sessions.list(&gembridge_core::session::Viewer::Admin, 100).await.unwrap().len()
 }
 
 #[tokio::test]
@@ -146,6 +153,7 @@ async fn a_mapped_model_that_fails_at_the_prompt_makes_way_for_the_default() {
     assert_eq!(answer.streamed(0), "ok", "{}", answer.body);
     assert_eq!(answer.header("x-gembridge-model-fallback"), Some("first"));
     assert_eq!((agent.spec(0).model.as_deref(), agent.spec(1).model.as_deref()), (Some("gone"), None));
+    assert_eq!(kept(&stage).await, 1);
 }
 
 #[tokio::test]
