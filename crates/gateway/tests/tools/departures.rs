@@ -50,9 +50,8 @@ fn a_client_that_leaves_before_its_call_is_told_cancels_the_turn() {
     gateway.wait_for("as many connections as before, each session's own stream aside", |gateway| {
         (connections(gateway) <= before + 5).then_some(())
     });
-    // What a tool server's library says of an agent that leaves in the middle of its greeting is about no request.
     let log = gateway.stderr();
-    assert!(!log.lines().any(|line| line.contains(" error ") && line.contains("request=")), "{log}");
+    assert!(!log.contains(" error "), "{log}");
 }
 
 #[test]
