@@ -66,7 +66,7 @@ impl Gathered {
 
     /// Holds no room from here on: what is written goes straight on.
     fn settle(&mut self) {
-        self.hasher.write(&self.waiting);
+        self.pour();
         self.waiting = Vec::new();
     }
 
