@@ -8,7 +8,7 @@ export PATH := $(CURDIR)/$(TOOLS)/bin:$(PATH)
 # Where the chat page cannot be built, a page that says so stands in for it.
 run:
 	scripts/setup web || echo 'make: going on without the chat page' >&2
-	cargo run --release --quiet --package gembridge -- serve
+	cargo run --release --package gembridge -- serve
 
 # Installs what the tests need, then runs all of them.
 test:
