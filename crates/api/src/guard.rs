@@ -28,6 +28,7 @@ use axum::extract::Request;
 use axum::http::header::{CONNECTION, VARY};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, Version};
 use axum::response::Response;
+use gembridge_core::model::Principal;
 use http_body::Body as _;
 use tower_layer::Layer;
 use tower_service::Service;
@@ -43,7 +44,7 @@ use self::refusals::Refusals;
 use self::ticket::{Ticket, Tickets};
 use crate::admin::metrics::names;
 use crate::admin::operator::RefusedOrigin;
-use crate::identity::Identity;
+use crate::identity::{Identity, RequestId};
 use crate::keys::{KeyLease, KeyRing};
 use crate::problem::{Kind, Problem};
 use crate::server::Peer;
@@ -108,7 +109,7 @@ pub struct Guard {
 enum Admitted {
     Preflight(Response),
     Open,
-    Keyed(KeyLease),
+    Keyed(KeyLease, Principal),
 }
 
 /// What the checks on the way leave in the response, whoever answers.
@@ -178,15 +179,16 @@ impl Guard {
         let peer = request.extensions().get::<Peer>().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.0.ip());
         let client = self.proxies.client(peer, request.headers());
         let record = Record::begin(&request, client);
-        request.extensions_mut().insert(record.id.clone());
+        request.extensions_mut().insert(record.id);
         request.extensions_mut().insert(record.notes.clone());
         let asked = Asked { version: request.version(), has_body: !request.body().is_end_stream() };
         let mut marks = Marks::default();
         let (mut response, lease) = match self.admit(entry, &mut request, peer, client, &mut marks).await {
             Ok(Admitted::Preflight(response)) => (response, None),
             Ok(Admitted::Open) => (run(inner, request, None, &record).await, None),
-            Ok(Admitted::Keyed(lease)) => {
+            Ok(Admitted::Keyed(lease, principal)) => {
                 let response = run(inner, request, Some(&lease), &record).await;
+                record.audit(principal, &response);
                 (response, Some(lease))
             }
             Err(problem) => (asked.refusal(&problem, &record), None),
@@ -220,10 +222,11 @@ impl Guard {
         let household = Household::from(client);
         marks.allowance = self.count(household, marks)?;
         let (lease, identity) = self.check_key(household, request.headers(), request.uri())?;
+        let principal = identity.principal.clone();
         request.extensions_mut().insert(identity);
         request.extensions_mut().insert(lease.clone());
         self.read_body(request, room).await?;
-        Ok(Admitted::Keyed(lease))
+        Ok(Admitted::Keyed(lease, principal))
     }
 
     fn check_reach(&self, request: &Request, via: Via) -> Result<Option<AllowedOrigin>, Problem> {
@@ -303,7 +306,7 @@ where
     let problem = match ran.await {
         Ran::Answered(response) => return response,
         Ran::Panicked => {
-            tracing::error!(request = %record.id.0, "a route panicked");
+            tracing::error!(request = %record.id, "a route panicked");
             Problem::new(Kind::Internal, "something went wrong on our side; the log has the request's number")
         }
         Ran::Revoked => Problem::new(Kind::Unauthenticated, "the key was revoked while the request ran"),
@@ -330,7 +333,7 @@ impl Asked {
 
 impl Marks {
     fn leave(&self, record: &Record, headers: &mut HeaderMap) {
-        if let Ok(id) = HeaderValue::try_from(&record.id.0) {
+        if let Ok(id) = HeaderValue::from_str(record.id.text(&mut [0; RequestId::LENGTH])) {
             headers.insert(REQUEST_ID, id);
         }
         headers.append(VARY, HeaderValue::from_static("Origin"));

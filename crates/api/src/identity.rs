@@ -1,7 +1,11 @@
 //! Who sends a request, once the key is known.
 
+use std::fmt;
+
 use gembridge_core::model::Principal;
 use gembridge_core::session::Viewer;
+use serde::Serialize;
+use uuid::Uuid;
 
 /// The owner of the key that a request carries. Put into the request by the guard, read by every route.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,5 +33,25 @@ impl Identity {
 }
 
 /// The number of a request: in its response, in every error, and in the log.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RequestId(pub String);
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct RequestId(Uuid);
+
+impl RequestId {
+    pub const LENGTH: usize = uuid::fmt::Hyphenated::LENGTH;
+
+    pub fn fresh() -> Self {
+        Self(Uuid::now_v7())
+    }
+
+    /// Its text, written into the given place.
+    pub fn text<'a>(&self, place: &'a mut [u8; RequestId::LENGTH]) -> &'a str {
+        self.0.hyphenated().encode_lower(place)
+    }
+}
+
+impl fmt::Display for RequestId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.text(&mut [0; Self::LENGTH]))
+    }
+}

@@ -3,6 +3,7 @@
 
 mod activity;
 mod admission;
+mod afterwards;
 mod connection;
 mod drain;
 mod rejection;
@@ -10,6 +11,7 @@ mod socket;
 mod turn_away;
 
 pub use self::admission::set_aside;
+pub use self::afterwards::Afterwards;
 
 use std::fs::File;
 use std::future::{pending, poll_fn};

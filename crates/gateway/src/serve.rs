@@ -24,7 +24,6 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use axum::Router;
-use axum::middleware::from_fn;
 use gembridge_api::acp::{self as acp_face, Acp};
 use gembridge_api::admin::health::{self, Readiness};
 use gembridge_api::admin::metrics;
@@ -252,8 +251,8 @@ fn faces(openai: &Arc<OpenAi>, small: Router, readiness: Readiness, metrics: Pro
     let small = small.merge(metrics::routes(metrics)).merge(docs::routes());
     Faces {
         open: health::routes(readiness).merge(docs::shell()).merge(ui::shell()),
-        small: small.layer(from_fn(audit::request)),
-        large: openai::router(Arc::clone(openai)).layer(from_fn(audit::request)),
+        small,
+        large: openai::router(Arc::clone(openai)),
     }
 }
 
@@ -271,8 +270,7 @@ fn acp_port(
         tracing::info!("ACP clients find a WebSocket at ws://{address}/");
     }
     let small = acp_face::root_router(acp).merge(acp_face::router(acp, guard));
-    let faces =
-        Faces { open: health::routes(readiness), small: small.layer(from_fn(audit::request)), large: Router::new() };
+    let faces = Faces { open: health::routes(readiness), small, large: Router::new() };
     Ok(Some((server, routes::app(guard, faces))))
 }
 

@@ -52,8 +52,8 @@ pub(super) async fn lenient(state: State<Arc<Acp>>, request: Request) -> Respons
 }
 
 async fn open(State(app): State<Arc<Acp>>, request: Request, manner: Manner) -> Response<Body> {
-    let id = request.extensions().get::<RequestId>().cloned();
-    let id = id.unwrap_or_else(|| RequestId(Uuid::now_v7().to_string()));
+    let id = request.extensions().get::<RequestId>().copied();
+    let id = id.unwrap_or_else(RequestId::fresh);
     match switch(&app, request, manner).await {
         Ok(response) => response,
         Err(Refused::Problem(problem)) => envelope::response(&problem, &id),

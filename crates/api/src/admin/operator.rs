@@ -152,7 +152,7 @@ async fn admins_only(request: Request, next: Next) -> Response {
     if rank == Some(Rank::Admin) {
         return next.run(request).await;
     }
-    let id = request.extensions().get::<RequestId>().cloned().unwrap_or(RequestId(String::new()));
+    let id = request.extensions().get::<RequestId>().copied().unwrap_or_else(RequestId::fresh);
     let problem = "this is for admin keys; `gembridge keys create NAME --rank admin` makes one";
     envelope::response(&Problem::new(Kind::Forbidden, problem), &id)
 }

@@ -42,13 +42,13 @@ impl Revocation {
 /// A stream that ends when its key is revoked, and whose end is recorded.
 struct Watched {
     body: Body,
-    record: Record,
+    /// Nothing once it has ended.
+    record: Option<Record>,
     lease: Option<KeyLease>,
     /// From the first pause on: most bodies never pause.
     revocation: Option<Revocation>,
     /// Pieces sent without a pause.
     run: u8,
-    over: bool,
 }
 
 /// Why a stream was cut. Nobody reads the text: the connection or the stream is reset.
@@ -67,7 +67,7 @@ pub fn watch(response: Response, mut record: Record, lease: Option<KeyLease>) ->
         record.end(Ending::Whole);
         return response;
     }
-    response.map(|body| Body::new(Watched { body, record, lease, revocation: None, run: 0, over: false }))
+    response.map(|body| Body::new(Watched { body, record: Some(record), lease, revocation: None, run: 0 }))
 }
 
 impl http_body::Body for Watched {
@@ -76,7 +76,7 @@ impl http_body::Body for Watched {
 
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         let this = self.get_mut();
-        if this.over {
+        if this.record.is_none() {
             return Poll::Ready(None);
         }
         let Ok(polled) = catch_unwind(AssertUnwindSafe(|| Pin::new(&mut this.body).poll_frame(cx))) else {
@@ -84,13 +84,11 @@ impl http_body::Body for Watched {
         };
         match polled {
             Poll::Ready(None) => {
-                this.over = true;
-                this.record.end(Ending::Whole);
+                this.end(Ending::Whole);
                 Poll::Ready(None)
             }
             Poll::Ready(Some(Err(failure))) => {
-                this.over = true;
-                this.record.end(Ending::Broken);
+                this.end(Ending::Broken);
                 Poll::Ready(Some(Err(failure)))
             }
             Poll::Pending if this.is_revoked(cx) => this.cut(Ending::Revoked, Cut::Revoked),
@@ -110,7 +108,7 @@ impl http_body::Body for Watched {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.over || self.body.is_end_stream()
+        self.record.is_none() || self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
@@ -119,15 +117,20 @@ impl http_body::Body for Watched {
 }
 
 impl Watched {
+    fn end(&mut self, ending: Ending) {
+        if let Some(record) = self.record.take() {
+            record.end(ending);
+        }
+    }
+
     fn is_revoked(&mut self, cx: &mut Context<'_>) -> bool {
         let Some(lease) = &self.lease else { return false };
         self.revocation.get_or_insert_with(|| Revocation::of(lease)).poll(cx).is_ready()
     }
 
     fn cut<T>(&mut self, ending: Ending, why: Cut) -> Poll<Option<Result<T, axum::Error>>> {
-        self.over = true;
         self.body = Body::empty();
-        self.record.end(ending);
+        self.end(ending);
         Poll::Ready(Some(Err(axum::Error::new(why))))
     }
 }

@@ -19,7 +19,7 @@ struct Error<'a> {
     r#type: &'static str,
     code: &'static str,
     param: Option<&'a str>,
-    request_id: &'a str,
+    request_id: RequestId,
 }
 
 /// `type` and `code` of a kind.
@@ -48,7 +48,7 @@ pub fn names(kind: Kind) -> (&'static str, &'static str) {
 /// The envelope as JSON of one line: the body of a response, or the data of an error event in a stream.
 pub fn json(problem: &Problem, id: &RequestId) -> Vec<u8> {
     let (r#type, code) = names(problem.kind);
-    let error = Error { message: &problem.message, r#type, code, param: problem.param.as_deref(), request_id: &id.0 };
+    let error = Error { message: &problem.message, r#type, code, param: problem.param.as_deref(), request_id: *id };
     serde_json::to_vec(&Envelope { error }).unwrap_or_else(|failure| {
         // Strings alone always serialise.
         tracing::error!(%failure, "an error could not be written as JSON");

@@ -7,10 +7,12 @@ use std::time::{Duration, Instant};
 
 use axum::extract::{MatchedPath, Request};
 use axum::http::{Method, StatusCode, header};
-use uuid::Uuid;
+use axum::response::Response;
+use gembridge_core::model::Principal;
 
 use crate::admin::metrics::names;
 use crate::identity::RequestId;
+use crate::server::Afterwards;
 
 /// What a route knows of its request, for the record of its end. In the request's extensions.
 #[derive(Clone, Debug)]
@@ -79,22 +81,22 @@ impl Ending {
 pub struct Record {
     pub id: RequestId,
     pub notes: RequestNotes,
-    route: String,
-    method: &'static str,
+    /// A path that nobody serves is a stranger's text: it may stand in the log, but not become a label.
+    route: Option<MatchedPath>,
+    method: Method,
     status: Option<StatusCode>,
     ended: bool,
+    /// Where nobody waits for the books.
+    afterwards: Option<Afterwards>,
 }
 
 impl Record {
     pub fn begin(request: &Request, client: IpAddr) -> Self {
-        let id = RequestId(Uuid::now_v7().to_string());
-        let route = request.extensions().get::<MatchedPath>();
-        // A path that nobody serves is a stranger's text: it may stand in the log, but not become a label.
-        let route = route.map_or_else(|| "unmatched".to_owned(), |path| path.as_str().to_owned());
+        let id = RequestId::fresh();
         // Text of strangers goes in as strings: the log's writers escape those, and not what is only displayed.
         tracing::info!(
             target: "gembridge::request",
-            request = %id.0,
+            request = id.text(&mut [0; RequestId::LENGTH]),
             address = %client,
             method = request.method().as_str(),
             path = request.uri().path(),
@@ -102,16 +104,48 @@ impl Record {
             "request started"
         );
         metrics::gauge!(names::ACTIVE_REQUESTS).increment(1.0);
-        let notes = RequestNotes::new(Instant::now());
-        Self { id, notes, route, method: label(request.method()), status: None, ended: false }
+        Self {
+            id,
+            notes: RequestNotes::new(Instant::now()),
+            route: request.extensions().get().cloned(),
+            method: request.method().clone(),
+            status: None,
+            ended: false,
+            afterwards: request.extensions().get().cloned(),
+        }
     }
 
     pub fn answered(&mut self, status: StatusCode) {
         self.status = Some(status);
     }
 
-    /// Writes the end, once.
-    pub fn end(&mut self, ending: Ending) {
+    /// Notes for the audit who was answered how: never what was said.
+    pub fn audit(&self, principal: Principal, response: &Response) {
+        let (id, route, method) = (self.id, self.route.clone(), self.method.clone());
+        let session = response.headers().get("x-session-id").cloned();
+        let status = response.status().as_u16();
+        perform(self.afterwards.as_ref(), move || {
+            tracing::info!(
+                target: "gembridge::audit",
+                principal = principal.as_str(),
+                %method,
+                route = route.as_ref().map(MatchedPath::as_str),
+                session = session.as_ref().and_then(|id| id.to_str().ok()),
+                status,
+                request = id.text(&mut [0; RequestId::LENGTH]),
+                "request"
+            );
+        });
+    }
+
+    /// Writes the end.
+    pub fn end(mut self, ending: Ending) {
+        let afterwards = self.afterwards.take();
+        perform(afterwards.as_ref(), move || self.write(ending));
+    }
+
+    /// The first ending counts.
+    fn write(&mut self, ending: Ending) {
         if std::mem::replace(&mut self.ended, true) {
             return;
         }
@@ -121,8 +155,8 @@ impl Record {
         let status = self.status.map_or(499, |status| status.as_u16());
         tracing::info!(
             target: "gembridge::request",
-            request = %self.id.0,
-            route = self.route,
+            request = self.id.text(&mut [0; RequestId::LENGTH]),
+            route = self.route(),
             status,
             ending = ending.as_str(),
             ms = millis(took),
@@ -140,10 +174,14 @@ impl Record {
         self.measure(status, took, &notes);
     }
 
+    fn route(&self) -> &str {
+        self.route.as_ref().map_or("unmatched", MatchedPath::as_str)
+    }
+
     fn measure(&self, status: u16, took: Duration, notes: &Notes) {
         metrics::gauge!(names::ACTIVE_REQUESTS).decrement(1.0);
-        let route = self.route.clone();
-        metrics::counter!(names::REQUESTS, "route" => route.clone(), "method" => self.method, "status" => status.to_string())
+        let route = self.route().to_owned();
+        metrics::counter!(names::REQUESTS, "route" => route.clone(), "method" => label(&self.method), "status" => status.to_string())
             .increment(1);
         metrics::histogram!(names::REQUEST_SECONDS, "route" => route).record(took.as_secs_f64());
         if let Some(first) = notes.first_token {
@@ -160,7 +198,15 @@ impl Record {
 
 impl Drop for Record {
     fn drop(&mut self) {
-        self.end(Ending::Left);
+        self.write(Ending::Left);
+    }
+}
+
+/// Once the answer is with the socket, where somebody looks after that.
+fn perform(afterwards: Option<&Afterwards>, work: impl FnOnce() + Send + 'static) {
+    match afterwards {
+        Some(afterwards) => afterwards.add(work),
+        None => work(),
     }
 }
 

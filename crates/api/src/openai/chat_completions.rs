@@ -30,6 +30,8 @@ const QUEUE: HeaderName = HeaderName::from_static("x-queue-ms");
 const IGNORED: HeaderName = HeaderName::from_static("x-gembridge-ignored");
 const LEFT_OUT: HeaderName = HeaderName::from_static("x-gembridge-left-out");
 const FALLBACK: HeaderName = HeaderName::from_static("x-gembridge-model-fallback");
+/// How many headers an answer has, about.
+const HEADERS: usize = 12;
 const PROCESSING: HeaderName = HeaderName::from_static("openai-processing-ms");
 
 /// Answers a conversation, whole or as a stream of server-sent events.
@@ -61,9 +63,9 @@ pub(super) async fn create(
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
 ) -> Response<Body> {
-    let request = request_id.map_or_else(|| RequestId(Uuid::now_v7().to_string()), |Extension(id)| id);
+    let request = request_id.map_or_else(RequestId::fresh, |Extension(id)| id);
     let notes = notes.map(|Extension(notes)| notes);
-    let call = Call { app, identity, request: request.clone(), notes, received: Instant::now() };
+    let call = Call { app, identity, request, notes, received: Instant::now() };
     match call.answer(&headers, body).await {
         Ok(response) => response,
         Err(problem) => error::response(&problem, &request),
@@ -147,7 +149,7 @@ impl Call {
             Lane::new(Box::pin(begin(Arc::clone(&self.app), plan)), reading)
         };
         let lanes = plans.into_iter().map(lane).collect();
-        let (app, request, notes) = (Arc::clone(&self.app), self.request.clone(), self.notes.clone());
+        let (app, request, notes) = (Arc::clone(&self.app), self.request, self.notes.clone());
         let mut answers = Answers::new(app, request, notes, lanes, out, permit);
         let mut beginnings = Beginnings { left_out, ..Beginnings::default() };
         let mut response = match wishes.reply {
@@ -230,20 +232,26 @@ impl Call {
         }
         if beginnings.left_out > 0 {
             put(LEFT_OUT, &beginnings.left_out.to_string());
-            tracing::info!(request = %self.request.0, messages = beginnings.left_out, "a history did not fit and was cut");
+            tracing::info!(request = %self.request, messages = beginnings.left_out, "a history did not fit and was cut");
         }
         if resolved.fell_back {
             put(FALLBACK, resolved.shown());
         } else if beginnings.default_model {
             put(FALLBACK, resolved.agent.as_str());
         }
-        put(QUEUE, &queued.as_millis().to_string());
-        put(PROCESSING, &self.received.elapsed().as_millis().to_string());
+        headers.insert(QUEUE, millis(queued));
+        headers.insert(PROCESSING, millis(self.received.elapsed()));
     }
+}
+
+fn millis(time: Duration) -> HeaderValue {
+    HeaderValue::from(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
 }
 
 fn with_type(body: Body, kind: HeaderValue) -> Response<Body> {
     let mut response = Response::new(body);
+    // Room for those of the guard too: a map that grows is built anew.
+    response.headers_mut().reserve(HEADERS);
     response.headers_mut().insert(header::CONTENT_TYPE, kind);
     response
 }

@@ -8,7 +8,6 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderValue, Response, header};
 use gembridge_core::model::Timestamp;
 use serde::Serialize;
-use uuid::Uuid;
 
 use super::{OpenAi, error, wire};
 use crate::catalog::Entry;
@@ -45,7 +44,7 @@ pub(super) async fn get(
     if let Some(found) = app.catalog.entry(&id) {
         return json(&entry(found));
     }
-    let request = request_id.map_or_else(|| RequestId(Uuid::now_v7().to_string()), |Extension(id)| id);
+    let request = request_id.map_or_else(RequestId::fresh, |Extension(id)| id);
     let shown: String = id.chars().take(64).flat_map(char::escape_default).collect();
     let message = format!("model `{shown}` does not exist; `GET /v1/models` lists those that do");
     let problem = Problem { kind: Kind::NotFound, message, param: Some("model".into()) };

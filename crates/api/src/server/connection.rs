@@ -28,6 +28,7 @@ use tower_service::Service;
 use crate::admin::health;
 use crate::server::activity::{Activity, Arriving, Departing, Flight, Phase};
 use crate::server::admission::{Kind, Slot};
+use crate::server::afterwards::Afterwards;
 use crate::server::drain::Drain;
 use crate::server::socket::{Socket, tune};
 use crate::server::turn_away::{no_more, no_room};
@@ -90,6 +91,7 @@ struct Link {
     activity: Arc<Activity>,
     peer: SocketAddr,
     kind: Kind,
+    afterwards: Afterwards,
     /// Whether it heard that no new work is taken.
     declines: AtomicBool,
 }
@@ -110,7 +112,8 @@ pub async fn serve(context: Arc<Context>, stream: TcpStream, peer: SocketAddr, s
     }
     let activity = Arc::new(Activity::new());
     let socket = Socket::new(stream, Arc::clone(&activity), deadlines, slot);
-    let link = Link { context, activity, peer, kind, declines: AtomicBool::new(false) };
+    let afterwards = Afterwards::default();
+    let link = Link { context, activity, peer, kind, afterwards, declines: AtomicBool::new(false) };
     let mut leaving = Leaving::No;
     let opening = {
         let mut opening = pin!(timeout(deadlines.head, opening(socket.stream())));
@@ -229,6 +232,7 @@ impl Link {
                         Pin::new(&mut connection).graceful_shutdown();
                         polled = Pin::new(&mut connection).poll(cx);
                     }
+                    self.afterwards.clear();
                     if let Poll::Ready(ended) = polled {
                         report(ended);
                         return Poll::Ready(false);
@@ -288,6 +292,7 @@ impl Link {
                 connection.as_mut().graceful_shutdown();
                 polled = connection.as_mut().poll(cx);
             }
+            link.afterwards.clear();
             if let Poll::Ready(ended) = polled {
                 report(ended);
                 return Poll::Ready(());
@@ -311,6 +316,7 @@ impl Link {
         let flight = Flight::begin(&self.activity);
         let mut request = request.map(|body| Body::new(Arriving::new(body, &self.activity)));
         request.extensions_mut().insert(Peer(self.peer));
+        request.extensions_mut().insert(self.afterwards.clone());
         let is_probe = health::is_probe(request.method(), request.uri().path());
         let refusal = match self.kind {
             _ if is_probe => None,

@@ -3,8 +3,6 @@
 
 use std::time::Duration;
 
-use uuid::Uuid;
-
 use crate::guard::envelope;
 use crate::identity::RequestId;
 use crate::problem::{Kind, Problem};
@@ -38,13 +36,13 @@ pub fn no_service(problem: &Problem) -> Vec<u8> {
 }
 
 fn whole(line: &str, problem: &Problem) -> Vec<u8> {
-    let id = RequestId(Uuid::now_v7().to_string());
+    let id = RequestId::fresh();
     let body = envelope::json(problem, &id);
     let retry = problem.kind.retry_after().map(retry_after).unwrap_or_default();
     let head = format!(
         "HTTP/1.1 {line}\r\ncontent-type: application/json\r\n{retry}x-request-id: {}\r\nconnection: close\r\n\
          content-length: {}\r\n\r\n",
-        id.0,
+        id,
         body.len()
     );
     [head.as_bytes(), &body].concat()

@@ -6,7 +6,6 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::http::{HeaderValue, Response, header};
 use tokio::net::TcpStream;
-use uuid::Uuid;
 
 use crate::guard::envelope;
 use crate::identity::RequestId;
@@ -22,7 +21,7 @@ pub fn no_room() -> Response<Body> {
 /// The answer to new work on a connection that was there before the drain began.
 pub fn no_more() -> Response<Body> {
     let kind = Kind::Unavailable { retry_after: Duration::from_secs(5) };
-    let id = RequestId(Uuid::now_v7().to_string());
+    let id = RequestId::fresh();
     let mut response = whole(&Problem::new(kind, "the gateway is shutting down; try again in a few seconds"), id);
     response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     response
@@ -30,7 +29,7 @@ pub fn no_more() -> Response<Body> {
 
 fn whole(problem: &Problem, id: RequestId) -> Response<Body> {
     let mut response = envelope::response(problem, &id);
-    if let Ok(id) = id.0.try_into() {
+    if let Ok(id) = id.to_string().try_into() {
         response.headers_mut().insert("x-request-id", id);
     }
     response
@@ -58,5 +57,5 @@ pub fn without_service(stream: TcpStream) {
 
 fn refusal() -> (Problem, RequestId) {
     let kind = Kind::Unavailable { retry_after: Duration::from_secs(1) };
-    (Problem::new(kind, "too many connections; try again in a second"), RequestId(Uuid::now_v7().to_string()))
+    (Problem::new(kind, "too many connections; try again in a second"), RequestId::fresh())
 }

@@ -1,39 +1,13 @@
-//! The audit: who asked for what, what was refused, and what agents were allowed. Never what was said.
+//! The audit of what agents ask and are allowed. Never what was said; requests are noted by the guard.
 
 use std::time::Instant;
 
-use axum::extract::{MatchedPath, Request};
-use axum::middleware::Next;
-use axum::response::Response;
 use gembridge_api::admin::metrics::names;
-use gembridge_api::identity::{Identity, RequestId};
 use gembridge_core::BoxFuture;
 use gembridge_core::log::LogEntry;
 use gembridge_core::model::{AgentName, Answer, AnsweredBy, Ask, AskBody, AskId, Event, Principal, Seq, SessionId};
 use gembridge_core::store::{LogWriter, Reopened, SessionRecord, Store, StoreError, TurnStart};
 use gembridge_store::DiskStore;
-
-/// Notes a request that passed the guard. Stands behind it, where the owner of the key is known.
-pub async fn request(request: Request, next: Next) -> Response {
-    let of = request.extensions();
-    let principal = of.get::<Identity>().map(|identity| identity.principal.as_str().to_owned());
-    let number = of.get::<RequestId>().map(|id| id.0.clone());
-    let route = of.get::<MatchedPath>().map(|path| path.as_str().to_owned());
-    let method = request.method().clone();
-    let response = next.run(request).await;
-    let session = response.headers().get("x-session-id").and_then(|id| id.to_str().ok());
-    tracing::info!(
-        target: "gembridge::audit",
-        principal,
-        %method,
-        route,
-        session,
-        status = response.status().as_u16(),
-        request = number,
-        "request"
-    );
-    response
-}
 
 /// The sessions on disk, with an eye on what agents ask, who answers, and how long turns take: all of it passes here.
 pub struct AuditedStore(pub DiskStore);

@@ -10,6 +10,9 @@ pub(in crate::openai) struct Wholes {
     answers: Vec<Whole>,
 }
 
+/// What stands around the texts, about.
+const ENVELOPE: usize = 600;
+
 /// The bodies of JSON strings, and what was called.
 #[derive(Default)]
 pub(in crate::openai) struct Whole {
@@ -54,7 +57,8 @@ impl Wholes {
             let finish_reason = answer.reason.unwrap_or(wire::FinishReason::Stop);
             wire::Choice { index, message, logprobs: None, finish_reason }
         });
-        serde_json::to_vec(&wire::Completion {
+        let mut body = Vec::with_capacity(ENVELOPE + self.answers.iter().map(Whole::len).sum::<usize>());
+        let completion = wire::Completion {
             id: &self.head.id,
             object: "chat.completion",
             created: self.head.created,
@@ -62,7 +66,15 @@ impl Wholes {
             system_fingerprint: &self.head.system_fingerprint,
             choices: choices.collect(),
             usage,
-        })
+        };
+        serde_json::to_writer(&mut body, &completion)?;
+        Ok(body)
+    }
+}
+
+impl Whole {
+    fn len(&self) -> usize {
+        self.text.len() + self.thought.len() + self.refusal.as_ref().map_or(0, Vec::len)
     }
 }
 
