@@ -50,8 +50,7 @@ impl Call {
         let unknown = || Error::UnknownSession(name.chars().take(64).collect());
         let id: SessionId = name.trim().parse().map_err(|_| unknown())?;
         let handle = self.app.sessions.get(id, &self.identity.viewer()).await?;
-        let record = handle.record().await?;
-        let owner = Owner { principal: record.principal, agent: record.agent, model: record.model };
+        let owner = handle.owner();
         Ok(Some(Pin { handle, owner }))
     }
 

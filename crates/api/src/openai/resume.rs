@@ -115,15 +115,14 @@ impl Desk<'_> {
                 (handle, results)
             }
         };
-        let record = handle.record().await?;
+        let own = handle.owner();
         // A session whose agent refused the model runs on the agent's default.
-        if record.agent != owner.agent || (record.model.is_some() && record.model != owner.model) {
+        if own.agent != owner.agent || (own.model.is_some() && own.model != owner.model) {
             return Ok(None);
         }
         let Some(turn) = results.first().map(|(id, _)| id.turn()) else { return Ok(None) };
         let (turn, waiting) = self.give(handle, turn, results, unanswered).await?;
-        let owner = Owner { principal: record.principal, agent: record.agent, model: record.model };
-        Ok(Some(GoingOn { turn, owner, waiting }))
+        Ok(Some(GoingOn { turn, owner: own, waiting }))
     }
 
     /// What the client says to a session that it named, and that waits for results which do not come: it goes in where
@@ -133,6 +132,9 @@ impl Desk<'_> {
         handle: &SessionHandle,
         said: Vec<Content>,
     ) -> Result<Option<LiveTurn>, Problem> {
+        if !handle.awaits_results() {
+            return Ok(None);
+        }
         let failed = |call: &ClientCall| (call.id, ToolReturn::failed(WENT_ON));
         let mut results: Vec<_> = handle.describe().await?.parked.iter().map(failed).collect();
         let Some((last, result)) = results.last_mut() else { return Ok(None) };
