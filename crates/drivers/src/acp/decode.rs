@@ -61,7 +61,9 @@ pub(super) fn message<'a>(line: &'a [u8], frame: &Bytes, shapes: &mut Shapes) ->
 }
 
 fn usual_update<'a>(line: &'a [u8], frame: &Bytes, shapes: &mut Shapes) -> Option<Message<'a>> {
-    let UpdateLine { id: None, method: "session/update", params } = serde_json::from_slice(line).ok()? else {
+    // As a whole, so that the parser need not look at the characters of each string.
+    let characters = std::str::from_utf8(line).ok()?;
+    let UpdateLine { id: None, method: "session/update", params } = serde_json::from_str(characters).ok()? else {
         return None;
     };
     let (session, update) = (params.session_id, params.update);
@@ -85,11 +87,11 @@ fn usual_update<'a>(line: &'a [u8], frame: &Bytes, shapes: &mut Shapes) -> Optio
 /// The call that a line answers, and the result in it, if the line has the form that nearly every agent gives it.
 ///
 /// Nobody has looked at the result yet: only if all of it is one JSON value, the line is that answer.
-pub(super) fn usual_response(line: &[u8]) -> Option<(u64, &[u8])> {
+pub(super) fn usual_response(line: &[u8]) -> Option<(u64, &str)> {
     let rest = line.strip_prefix(b"{\"jsonrpc\":\"2.0\",\"id\":")?;
     let (id, rest) = rest.split_at(rest.iter().position(|byte| !byte.is_ascii_digit())?);
     let result = rest.strip_prefix(b",\"result\":")?.strip_suffix(b"}")?;
-    Some((std::str::from_utf8(id).ok()?.parse().ok()?, result))
+    Some((std::str::from_utf8(id).ok()?.parse().ok()?, std::str::from_utf8(result).ok()?))
 }
 
 /// What stands between the quotes of a JSON string.
@@ -111,8 +113,8 @@ fn response<'a>(id: &'a RawValue, result: Option<&'a RawValue>, error: Option<&'
 }
 
 /// How a prompt ended, and what it used.
-pub(super) fn prompt_response(result: &[u8]) -> Result<(AgentStop, Option<Usage>), serde_json::Error> {
-    let response: PromptResponse<'_> = serde_json::from_slice(result)?;
+pub(super) fn prompt_response(result: &str) -> Result<(AgentStop, Option<Usage>), serde_json::Error> {
+    let response: PromptResponse<'_> = serde_json::from_str(result)?;
     let quota = response.meta.and_then(|meta| meta.quota).and_then(|quota| quota.token_count);
     let used = response.usage.or(quota).as_ref().map(usage).filter(|usage| !usage.is_empty());
     Ok((stop(&response.stop_reason), used))

@@ -239,7 +239,7 @@ impl Router {
             }
             Pending::Prompt { session } => {
                 let end = match result {
-                    Ok(raw) => match decode::prompt_response(raw.get().as_bytes()) {
+                    Ok(raw) => match decode::prompt_response(raw.get()) {
                         Ok((stop, usage)) => Signal::Done { stop, usage },
                         Err(unread) => Signal::Failed(error::protocol(&self.agent, unread)),
                     },
