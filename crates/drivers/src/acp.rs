@@ -10,6 +10,7 @@ mod open;
 mod births;
 mod session;
 mod connection;
+mod outbox;
 mod router;
 mod table;
 mod hands;

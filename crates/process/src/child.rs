@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use crate::procfs::TreeMemory;
 pub use stderr::StderrTail;
-pub use writer::{WriteError, Writer};
+pub use writer::{Begun, WriteError, Writer};
 
 use crate::lines::LineReader;
 use crate::procfs;

@@ -36,7 +36,7 @@ pub mod tag;
 
 mod procfs;
 
-pub use child::{Child, Exit, ExitWatch, Handle, StderrTail, StopPlan, TreeMemory, WriteError, Writer};
+pub use child::{Begun, Child, Exit, ExitWatch, Handle, StderrTail, StopPlan, TreeMemory, WriteError, Writer};
 pub use environment::Environment;
 pub use excerpt::escape_excerpt;
 pub use lines::{Batch, LineError, LineReader, LineSplitter};

@@ -6,21 +6,18 @@ use std::time::Duration;
 use bytes::Bytes;
 use gembridge_core::driver::Signal;
 use gembridge_core::model::{Failure, FailureKind};
-use gembridge_process::{Child, Handle, LineError, LineReader, StderrTail, StopPlan, TreeMemory, Writer};
+use gembridge_process::{Child, Handle, LineError, LineReader, StderrTail, StopPlan, TreeMemory};
 use serde::Serialize;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::hands::Patience;
+use super::outbox::{Backlog, Full, Outbox};
 use super::router::{Routed, Router};
-use super::table::{CallError, MOST_ASKS, Opening, Pending, Sink, Table};
+use super::table::{CallError, Opening, Pending, Sink, Table};
 use super::{encode, error};
 
-/// Lines of ours that may wait for the agent to read; one more is refused.
-const OUTBOX: usize = 256;
-/// Room beside them for answers: an agent that asks much at once, and reads, gets every one of them.
-const ANSWERS: usize = 4 * MOST_ASKS;
 /// Jobs that our hands do for the agent at once; more wait.
 const MOST_JOBS: usize = 32;
 /// Commands whose end the agent waits for at once; one more is refused. They never hold up anything else.
@@ -40,14 +37,14 @@ pub(super) struct Connection {
 struct Shared {
     router: Router,
     table: Mutex<Table>,
-    outbox: mpsc::Sender<Bytes>,
+    outbox: Outbox,
     gone: watch::Sender<bool>,
     stderr: StderrTail,
 }
 
 impl Connection {
     pub(super) fn new(child: Child, router: Router) -> Self {
-        let (outbox, lines) = mpsc::channel(OUTBOX + ANSWERS);
+        let (outbox, backlog) = Outbox::new(child.stdin);
         let shared = Arc::new(Shared {
             router,
             table: Mutex::default(),
@@ -57,7 +54,7 @@ impl Connection {
         });
         let handle = Arc::new(child.handle);
         let mut tasks = JoinSet::new();
-        tasks.spawn(write(Arc::clone(&shared), child.stdin, lines, Arc::clone(&handle)));
+        tasks.spawn(write(Arc::clone(&shared), backlog, Arc::clone(&handle)));
         tasks.spawn(read(Arc::clone(&shared), child.stdout, Arc::clone(&handle)));
         Self { shared, handle, _tasks: tasks }
     }
@@ -71,23 +68,23 @@ impl Connection {
         self.shared.table()
     }
 
-    /// Hands a line to the writer. A full outbox means an agent that does not read.
+    /// Sends a line. A full outbox means an agent that does not read.
     pub(super) fn send(&self, line: Bytes) -> Result<(), Failure> {
-        if self.shared.outbox.capacity() <= ANSWERS {
-            return Err(self.unread());
-        }
-        self.answer(line)
+        self.not_lost()?;
+        self.shared.outbox.send(line).map_err(|full| self.unread(full))
     }
 
-    /// Hands over the answer to a request of the agent.
+    /// Sends the answer to a request of the agent.
     pub(super) fn answer(&self, line: Bytes) -> Result<(), Failure> {
-        if let Some(failure) = self.table().lost() {
-            return Err(failure.clone());
-        }
-        self.shared.outbox.try_send(line).map_err(|_| self.unread())
+        self.not_lost()?;
+        self.shared.outbox.answer(line).map_err(|full| self.unread(full))
     }
 
-    fn unread(&self) -> Failure {
+    fn not_lost(&self) -> Result<(), Failure> {
+        self.table().lost().map_or(Ok(()), |failure| Err(failure.clone()))
+    }
+
+    fn unread(&self, Full: Full) -> Failure {
         let agent = &self.router().agent;
         let retry_after = Duration::from_secs(1);
         let message = format!("agent `{agent}` does not read what it is sent; try again in a moment");
@@ -220,18 +217,12 @@ impl Shared {
     }
 }
 
-/// The writer: everything that waits goes out in one write, each under the same deadline.
-async fn write(shared: Arc<Shared>, mut stdin: Writer, mut lines: mpsc::Receiver<Bytes>, handle: Arc<Handle>) {
-    let mut batch = Vec::new();
-    while lines.recv_many(&mut batch, OUTBOX).await > 0 {
-        if let Err(error) = stdin.write_lines(&batch).await {
-            // The reader says what became of the agent, once its output has ended too.
-            tracing::warn!(agent = %shared.router.agent, %error, "the agent's input is broken; ending the agent");
-            handle.end();
-            return;
-        }
-        batch.clear();
-    }
+/// The writer: what the agent did not take at once.
+async fn write(shared: Arc<Shared>, backlog: Backlog, handle: Arc<Handle>) {
+    let error = backlog.write(&shared.outbox).await;
+    // The reader says what became of the agent, once its output has ended too.
+    tracing::warn!(agent = %shared.router.agent, %error, "the agent's input is broken; ending the agent");
+    handle.end();
 }
 
 /// The reader: drains the pipe in large reads and hands each session its batch.
@@ -301,7 +292,7 @@ async fn reply(shared: &Shared, done: Result<Bytes, tokio::task::JoinError>) {
 
 async fn send(shared: &Shared, line: Bytes) {
     // The writer goes only when the process does, and that ends the reader as well.
-    if shared.outbox.send(line).await.is_err() {
+    if let Err(Full) = shared.outbox.answer_in_time(line).await {
         tracing::debug!(agent = %shared.router.agent, "the agent is gone; an answer to it was dropped");
     }
 }

@@ -7,9 +7,9 @@ use gembridge_core::driver::ToolServer;
 use gembridge_core::model::{Answer, AskBody, Content, Failure, FailureKind, Prompt, PromptAbilities};
 use serde::Serialize;
 use serde_json::json;
-use serde_json::value::{RawValue, to_raw_value};
+use serde_json::value::RawValue;
 
-use super::wire;
+use super::wire::{Block, Embedded, PromptParams};
 
 /// A call with our own numeric id.
 pub(super) fn request(id: u64, method: &str, params: &impl Serialize) -> Bytes {
@@ -46,17 +46,17 @@ pub(super) const INVALID_REQUEST: i64 = -32600;
 pub(super) const INTERNAL_ERROR: i64 = -32603;
 pub(super) const REQUEST_CANCELLED: i64 = -32800;
 
-/// `session/prompt`, with the text copied as the JSON string that it may already be.
-pub(super) fn prompt(id: u64, session: &str, blocks: &[Box<RawValue>]) -> Bytes {
-    request(id, "session/prompt", &json!({ "sessionId": session, "prompt": blocks }))
+/// `session/prompt`, written straight from the blocks that the prompt lent.
+pub(super) fn prompt(id: u64, session_id: &str, prompt: &[Block<'_>]) -> Bytes {
+    request(id, "session/prompt", &PromptParams { session_id, prompt })
 }
 
 /// The blocks of a prompt. What the agent cannot take is refused by name.
-pub(super) fn blocks(prompt: &Prompt, can: PromptAbilities) -> Result<Vec<Box<RawValue>>, Failure> {
+pub(super) fn blocks(prompt: &Prompt, can: PromptAbilities) -> Result<Vec<Block<'_>>, Failure> {
     prompt.content.iter().map(|content| block(content, can)).collect()
 }
 
-fn block(content: &Content, can: PromptAbilities) -> Result<Box<RawValue>, Failure> {
+fn block(content: &Content, can: PromptAbilities) -> Result<Block<'_>, Failure> {
     let (able, what) = match content {
         Content::Image { .. } => (can.image, "images"),
         Content::Audio { .. } => (can.audio, "audio"),
@@ -69,67 +69,26 @@ fn block(content: &Content, can: PromptAbilities) -> Result<Box<RawValue>, Failu
             format!("this agent does not take {what} in a prompt; send text, or use an agent that does"),
         ));
     }
-    match content {
-        Content::Text(text) => quoted(b"{\"type\":\"text\",\"text\":\"", &text.to_escaped(), b"\"}"),
-        Content::Other { body, .. } => quoted(b"", &body.0, b""),
-        other => to_raw_value(&wire_block(other)).map_err(|error| unsendable(&error)),
-    }
-}
-
-fn wire_block(content: &Content) -> wire::Content {
-    let mut block = wire::Content {
-        kind: String::new(),
-        text: None,
-        data: None,
-        mime_type: None,
-        uri: None,
-        name: None,
-        resource: None,
-    };
-    match content {
+    Ok(match content {
+        Content::Text(text) => Block::Text { text: text.to_str() },
         Content::Image { mime, data, uri } => {
-            block.kind = "image".into();
-            block.mime_type = Some(mime.to_string());
-            block.data = Some(data.to_str().into_owned());
-            block.uri = uri.as_deref().map(str::to_owned);
+            Block::Image { data: data.to_str(), mime_type: mime, uri: uri.as_deref() }
         }
-        Content::Audio { mime, data } => {
-            block.kind = "audio".into();
-            block.mime_type = Some(mime.to_string());
-            block.data = Some(data.to_str().into_owned());
-        }
-        Content::Link { uri, name, mime } => {
-            block.kind = "resource_link".into();
-            block.uri = Some(uri.to_string());
-            block.name = Some(name.to_string());
-            block.mime_type = mime.as_deref().map(str::to_owned);
-        }
+        Content::Audio { mime, data } => Block::Audio { data: data.to_str(), mime_type: mime },
+        Content::Link { uri, name, mime } => Block::ResourceLink { uri, name, mime_type: mime.as_deref() },
         Content::Document { uri, mime, text } => {
-            block.kind = "resource".into();
-            block.resource = Some(wire::Resource {
-                uri: uri.to_string(),
-                mime_type: mime.as_deref().map(str::to_owned),
-                text: Some(text.to_str().into_owned()),
-                blob: None,
-            });
+            let (mime_type, text) = (mime.as_deref(), Some(text.to_str()));
+            Block::Resource { resource: Embedded { uri, mime_type, text, blob: None } }
         }
         Content::Blob { uri, mime, data } => {
-            block.kind = "resource".into();
-            block.resource = Some(wire::Resource {
-                uri: uri.to_string(),
-                mime_type: mime.as_deref().map(str::to_owned),
-                text: None,
-                blob: Some(data.to_str().into_owned()),
-            });
+            let (mime_type, blob) = (mime.as_deref(), Some(data.to_str()));
+            Block::Resource { resource: Embedded { uri, mime_type, text: None, blob } }
         }
-        Content::Text(_) | Content::Other { .. } => {}
-    }
-    block
-}
-
-fn quoted(before: &[u8], body: &[u8], after: &[u8]) -> Result<Box<RawValue>, Failure> {
-    let whole = String::from_utf8_lossy(&[before, body, after].concat()).into_owned();
-    RawValue::from_string(whole).map_err(|error| unsendable(&error))
+        // Parsed, since a value that was spread over several lines has to go out as one.
+        Content::Other { body, .. } => {
+            Block::Other(serde_json::from_slice(&body.0).map_err(|error| unsendable(&error))?)
+        }
+    })
 }
 
 fn unsendable(error: &serde_json::Error) -> Failure {
@@ -203,4 +162,53 @@ fn json_rpc<'a, P: Serialize>(id: Option<u64>, method: &'a str, params: &'a P) -
 /// Our own structs and values always serialise; a line that did not would be a bug that a test finds.
 fn line(message: &impl Serialize) -> Bytes {
     Bytes::from(serde_json::to_vec(message).expect("our own messages have string keys and finite numbers"))
+}
+
+#[cfg(test)]
+mod tests {
+    use gembridge_core::model::{Opaque, Text};
+
+    use super::*;
+
+    const ALL: PromptAbilities = PromptAbilities { image: true, audio: true, embedded: true };
+
+    fn line(content: Vec<Content>) -> String {
+        let prompted = Prompt { content };
+        let blocks = blocks(&prompted, ALL).unwrap();
+        String::from_utf8(prompt(1, "one", &blocks).to_vec()).unwrap()
+    }
+
+    #[test]
+    fn a_prompt_is_one_line_whatever_is_in_it() {
+        let spread = Content::Other { kind: "hologram".into(), body: Opaque("{\n\"type\": \"hologram\"\n}".into()) };
+        let half = Content::Text(Text::escaped(r"half \ud83d".into()));
+        assert_eq!(
+            line(vec![Content::text("a \"b\"\n"), spread, half]),
+            concat!(
+                r#"{"jsonrpc":"2.0","id":1,"method":"session/prompt","params":{"sessionId":"one","prompt":["#,
+                r#"{"type":"text","text":"a \"b\"\n"},{"type":"hologram"},{"type":"text","text":"half "#,
+                "\u{fffd}\"}]}}"
+            )
+        );
+    }
+
+    #[test]
+    fn every_kind_of_block_has_the_names_of_the_protocol() {
+        let image = Content::Image { mime: "image/png".into(), data: "aGk=".into(), uri: None };
+        let audio = Content::Audio { mime: "audio/wav".into(), data: "aGk=".into() };
+        let link = Content::Link { uri: "file:///a".into(), name: "a".into(), mime: Some("text/plain".into()) };
+        let document = Content::Document { uri: "file:///a".into(), mime: None, text: "hi".into() };
+        let blob = Content::Blob { uri: "file:///b".into(), mime: Some("x/y".into()), data: "aGk=".into() };
+        let sent: serde_json::Value = serde_json::from_str(&line(vec![image, audio, link, document, blob])).unwrap();
+        assert_eq!(
+            sent["params"]["prompt"],
+            json!([
+                { "type": "image", "data": "aGk=", "mimeType": "image/png" },
+                { "type": "audio", "data": "aGk=", "mimeType": "audio/wav" },
+                { "type": "resource_link", "uri": "file:///a", "name": "a", "mimeType": "text/plain" },
+                { "type": "resource", "resource": { "uri": "file:///a", "text": "hi" } },
+                { "type": "resource", "resource": { "uri": "file:///b", "mimeType": "x/y", "blob": "aGk=" } },
+            ])
+        );
+    }
 }

@@ -47,9 +47,12 @@ impl Router {
     }
 
     pub(super) fn route(&self, table: &mut Table, line: &[u8], frame: Bytes, now: Instant, routed: &mut Routed) {
+        if usual_end(table, line) {
+            return;
+        }
         match decode::message(line, &frame, table.shapes()) {
-            Message::Text { session, event, meta } => {
-                self.text(table, session, event, meta, frame, now, routed);
+            Message::Update { session, event, meta } => {
+                self.usual_update(table, session, event, meta, frame, now, routed);
             }
             Message::Notification { method, params } => {
                 self.notification(table, &method, params, frame, now, routed);
@@ -66,7 +69,7 @@ impl Router {
     }
 
     #[expect(clippy::too_many_arguments, reason = "the parts of one line, taken apart once")]
-    fn text(
+    fn usual_update(
         &self,
         table: &mut Table,
         session: &str,
@@ -234,27 +237,17 @@ impl Router {
                 }
                 drop(reply.send(result.map(whole).map_err(CallError::Refused)));
             }
-            Pending::Prompt { session } => self.prompt_ended(table, &session, result),
+            Pending::Prompt { session } => {
+                let end = match result {
+                    Ok(raw) => match decode::prompt_response(raw.get()) {
+                        Ok((stop, usage)) => Signal::Done { stop, usage },
+                        Err(unread) => Signal::Failed(error::protocol(&self.agent, unread)),
+                    },
+                    Err(rpc) => Signal::Failed(error::failure(&self.agent, &self.quirks, &rpc)),
+                };
+                prompt_ended(table, &session, end);
+            }
         }
-    }
-
-    fn prompt_ended(&self, table: &mut Table, session: &str, result: Result<&RawValue, wire::RpcError>) {
-        let Some(at) = table.find(session) else { return };
-        let mut held = Vec::new();
-        if let Some(filter) = table.at(at).and_then(|slot| slot.repeat.as_mut()) {
-            filter.reset(&mut held);
-        }
-        for update in held {
-            table.push(at, Signal::Update(update));
-        }
-        let end = match result {
-            Ok(raw) => match decode::prompt_response(raw) {
-                Ok((stop, usage)) => Signal::Done { stop, usage },
-                Err(unread) => Signal::Failed(error::protocol(&self.agent, unread)),
-            },
-            Err(rpc) => Signal::Failed(error::failure(&self.agent, &self.quirks, &rpc)),
-        };
-        table.push(at, end);
     }
 
     fn name_tool(&self, call: &mut ToolCall) {
@@ -265,6 +258,28 @@ impl Router {
             call.name = Some(name.into());
         }
     }
+}
+
+/// The end of a turn as nearly every agent writes it, read in one pass. Whether the line was one.
+fn usual_end(table: &mut Table, line: &[u8]) -> bool {
+    let Some((id, result)) = decode::usual_response(line) else { return false };
+    let Some(session) = table.prompted(id) else { return false };
+    let Ok((stop, usage)) = decode::prompt_response(result) else { return false };
+    table.forget(id);
+    prompt_ended(table, &session, Signal::Done { stop, usage });
+    true
+}
+
+fn prompt_ended(table: &mut Table, session: &str, end: Signal) {
+    let Some(at) = table.find(session) else { return };
+    let mut held = Vec::new();
+    if let Some(filter) = table.at(at).and_then(|slot| slot.repeat.as_mut()) {
+        filter.reset(&mut held);
+    }
+    for update in held {
+        table.push(at, Signal::Update(update));
+    }
+    table.push(at, end);
 }
 
 fn deliver(table: &mut Table, session: &str, update: Update, now: Instant, routed: &mut Routed) {

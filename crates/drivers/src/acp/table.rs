@@ -151,6 +151,14 @@ impl Table {
         self.pending.remove(&id)
     }
 
+    /// The session whose prompt has this number and still waits for its end.
+    pub(super) fn prompted(&self, id: u64) -> Option<Arc<str>> {
+        match self.pending.get(&id)? {
+            Pending::Prompt { session } => Some(Arc::clone(session)),
+            Pending::Call(_) | Pending::Open { .. } => None,
+        }
+    }
+
     pub(super) fn add(&mut self, name: &Arc<str>, opening: Opening, phase: Phase) {
         let slot = Slot {
             name: Arc::clone(name),

@@ -9,8 +9,8 @@ mod handshake;
 mod request;
 mod update;
 
-pub(super) use content::{Content, Resource, ToolContent};
-pub(super) use envelope::{Envelope, RpcError, TextLine};
+pub(super) use content::{Block, Content, Embedded, PromptParams, Resource, ToolContent};
+pub(super) use envelope::{Envelope, RpcError, UpdateLine};
 pub(super) use handshake::{
     ConfigOption, ConfigOptions, ConfigValue, Initialized, Mode, Model, PromptResponse, SessionOpened,
 };

@@ -172,6 +172,26 @@ async fn a_second_prompt_waits_for_the_first_even_where_the_agent_would_drop_it(
     stage.end().await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn prompts_of_many_sessions_arrive_whole_although_no_pipe_holds_them() {
+    let stage = Plan::fake(&[]).start();
+    let mut turns = Vec::new();
+    for number in 0..8 {
+        let client = stage.session().await;
+        let length = if number % 2 == 0 { 1 << 20 } else { 1 };
+        turns.push((client, format!("{number}{}", "x".repeat(length))));
+    }
+    let mut ids = Vec::new();
+    for (client, text) in &turns {
+        ids.push(client.prompt(&format!("say {text}")).await);
+    }
+    for ((client, text), id) in turns.iter_mut().zip(ids) {
+        assert!(client.finish(id).await.finished() == *text, "{} bytes", text.len());
+    }
+    assert_eq!(stage.record.starts().len(), 1);
+    stage.end().await;
+}
+
 /// Leaves the session and comes back to it, as after a restart; its agent's process ends in between.
 async fn come_back(stage: &Stage, mut client: Client) -> Client {
     let id = client.handle.id();

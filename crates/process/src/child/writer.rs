@@ -33,9 +33,19 @@ pub struct Writer {
     state: State,
 }
 
+/// How much of a line went out at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Begun {
+    Whole,
+    /// The rest of it goes out with the next call of [`Writer::write_lines`].
+    InPart,
+}
+
+#[derive(Debug)]
 enum State {
     BetweenLines,
+    /// The rest of a line that was begun, without its newline.
+    Owing(Bytes),
     MidLine,
     Closed,
 }
@@ -52,14 +62,11 @@ impl Writer {
         self.write_lines(&[line.into()]).await
     }
 
-    /// Writes many lines with as few system calls as the child's reading allows, under one deadline.
+    /// Writes many lines with as few system calls as the child's reading allows, under one deadline. A line that was
+    /// begun is finished first.
     pub async fn write_lines(&mut self, lines: &[Bytes]) -> Result<(), WriteError> {
-        match self.state {
-            State::BetweenLines => {}
-            State::MidLine => return Err(WriteError::Torn),
-            State::Closed => return Err(WriteError::Gone),
-        }
-        let slices = lines.iter().flat_map(|line| [IoSlice::new(line), IoSlice::new(b"\n")]);
+        let owed = self.owed()?;
+        let slices = owed.iter().chain(lines).flat_map(|line| [IoSlice::new(line), IoSlice::new(b"\n")]);
         let mut slices: Vec<IoSlice<'_>> = slices.collect();
         self.state = State::MidLine;
         match tokio::time::timeout(self.deadline, write_all(&self.link.socket, &mut slices)).await {
@@ -67,12 +74,24 @@ impl Writer {
                 self.state = State::BetweenLines;
                 Ok(())
             }
-            Ok(Err(error)) if is_gone(&error) => {
-                self.state = State::Closed;
-                Err(WriteError::Gone)
-            }
-            Ok(Err(error)) => Err(WriteError::Io(error)),
+            Ok(Err(error)) => Err(self.failed(error)),
             Err(_) => Err(WriteError::Deadline(self.deadline)),
+        }
+    }
+
+    /// Writes one line as far as the child takes it without waiting; the newline is added. Nothing is written while
+    /// another line is owed.
+    pub fn begin_line(&mut self, line: &Bytes) -> Result<Begun, WriteError> {
+        if self.owed()?.is_some() {
+            return Err(WriteError::Torn);
+        }
+        match try_write(&self.link.socket, &[IoSlice::new(line), IoSlice::new(b"\n")]) {
+            Ok(Some(written)) if written > line.len() => Ok(Begun::Whole),
+            Ok(written) => {
+                self.state = State::Owing(line.slice(written.unwrap_or(0)..));
+                Ok(Begun::InPart)
+            }
+            Err(error) => Err(self.failed(error)),
         }
     }
 
@@ -81,19 +100,48 @@ impl Writer {
         self.state = State::Closed;
         self.link.close_input();
     }
+
+    /// The rest of a line that was begun.
+    fn owed(&self) -> Result<Option<Bytes>, WriteError> {
+        match &self.state {
+            State::BetweenLines => Ok(None),
+            State::Owing(rest) => Ok(Some(rest.clone())),
+            State::MidLine => Err(WriteError::Torn),
+            State::Closed => Err(WriteError::Gone),
+        }
+    }
+
+    fn failed(&mut self, error: io::Error) -> WriteError {
+        if !is_gone(&error) {
+            self.state = State::MidLine;
+            return WriteError::Io(error);
+        }
+        self.state = State::Closed;
+        WriteError::Gone
+    }
 }
 
 async fn write_all(socket: &Socket, mut slices: &mut [IoSlice<'_>]) -> io::Result<()> {
     while !slices.is_empty() {
-        match socket.try_write_vectored(&slices[..slices.len().min(MAX_SLICES)]) {
+        match try_write(socket, &slices[..slices.len().min(MAX_SLICES)])? {
+            Some(written) => IoSlice::advance_slices(&mut slices, written),
+            None => socket.writable().await?,
+        }
+    }
+    Ok(())
+}
+
+/// How much the child took, or `None` while it takes nothing.
+fn try_write(socket: &Socket, slices: &[IoSlice<'_>]) -> io::Result<Option<usize>> {
+    loop {
+        match socket.try_write_vectored(slices) {
             Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-            Ok(written) => IoSlice::advance_slices(&mut slices, written),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => socket.writable().await?,
+            Ok(written) => return Ok(Some(written)),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
     }
-    Ok(())
 }
 
 fn is_gone(error: &io::Error) -> bool {

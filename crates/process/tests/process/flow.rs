@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use gembridge_process::{LineError, WriteError};
+use gembridge_process::{Begun, LineError, WriteError};
 
 use crate::marked::Marked;
 
@@ -82,6 +82,25 @@ async fn a_write_that_was_dropped_half_way_is_not_continued_by_another_line() {
     let dropped = tokio::time::timeout(Duration::from_millis(50), child.stdin.write_line(line)).await;
     assert!(dropped.is_err());
     assert!(matches!(child.stdin.write_line("more").await, Err(WriteError::Torn)));
+}
+
+#[tokio::test]
+async fn a_line_that_was_begun_is_finished_before_the_next() {
+    let marked = Marked::new();
+    let mut child = marked.spawner.spawn(marked.shell("read first; echo $first; exec wc -lc")).await.unwrap();
+    assert_eq!(child.stdin.begin_line(&"at once".into()).unwrap(), Begun::Whole);
+    let batch = child.stdout.next_batch().await.unwrap().unwrap();
+    assert_eq!(batch.iter().collect::<Vec<_>>(), [b"at once"]);
+
+    let long = bytes::Bytes::from(vec![b'x'; 4 << 20]);
+    assert_eq!(child.stdin.begin_line(&long).unwrap(), Begun::InPart);
+    assert!(matches!(child.stdin.begin_line(&"too soon".into()), Err(WriteError::Torn)));
+    child.stdin.write_lines(&["after".into(), "last".into()]).await.unwrap();
+    child.stdin.close();
+    let batch = child.stdout.next_batch().await.unwrap().unwrap();
+    let counted = String::from_utf8_lossy(batch.iter().next().unwrap()).into_owned();
+    let counts: Vec<usize> = counted.split_whitespace().map(|count| count.parse().unwrap()).collect();
+    assert_eq!(counts, [3, (4 << 20) + "\nafter\nlast\n".len()]);
 }
 
 #[tokio::test]

@@ -54,7 +54,7 @@ impl Shapes {
             None => (Kind::Thought, fits(&self.thought)?),
         };
         self.in_vain = 0;
-        Some(Message::Text { session, event: kind.event(Text::escaped(frame.slice_ref(text))), meta: None })
+        Some(Message::Update { session, event: kind.event(Text::escaped(frame.slice_ref(text))), meta: None })
     }
 
     /// Remembers the shape of a line that was parsed: `session` and `text` are parts of it, and nothing in the rest
@@ -124,7 +124,7 @@ mod tests {
     fn read(line: &[u8], shapes: &mut Shapes) -> String {
         let frame = Bytes::copy_from_slice(line);
         match message(&frame.clone(), &frame, shapes) {
-            Message::Text { session, event, meta } => format!("{session:?} {event:?} {meta:?}"),
+            Message::Update { session, event, meta } => format!("{session:?} {event:?} {meta:?}"),
             Message::Request { method, .. } => format!("request {method}"),
             Message::Notification { method, params } => format!("notification {method} {params:?}"),
             Message::Response { id, .. } => format!("response {id}"),
@@ -145,7 +145,7 @@ mod tests {
         let taught = &mut taught();
         let other = line("another session", "agent_thought_chunk", "é and 中");
         let frame = Bytes::from(other);
-        let Some(Message::Text { session, event, meta: None }) = taught.read(&frame, &frame) else {
+        let Some(Message::Update { session, event, meta: None }) = taught.read(&frame, &frame) else {
             panic!("not read")
         };
         assert_eq!((session, event), ("another session", Event::Thought("é and 中".into())));

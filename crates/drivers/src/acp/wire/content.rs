@@ -1,35 +1,89 @@
 //! Content blocks of prompts, answers and tools.
 
-use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
+use std::borrow::Cow;
 
-#[derive(Deserialize, Serialize)]
+use serde::{Deserialize, Serialize};
+use serde_json::value::{RawValue, Value};
+
+/// A block that the agent sends.
+#[derive(Deserialize)]
 pub(in crate::acp) struct Content {
     #[serde(rename = "type")]
     pub kind: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub text: Option<Box<RawValue>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub data: Option<String>,
-    #[serde(default, rename = "mimeType", skip_serializing_if = "Option::is_none")]
+    #[serde(default, rename = "mimeType")]
     pub mime_type: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub uri: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub name: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub resource: Option<Resource>,
 }
 
-#[derive(Deserialize, Serialize)]
+#[derive(Deserialize)]
 pub(in crate::acp) struct Resource {
     pub uri: String,
-    #[serde(default, rename = "mimeType", skip_serializing_if = "Option::is_none")]
+    #[serde(default, rename = "mimeType")]
     pub mime_type: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub text: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub blob: Option<String>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::acp) struct PromptParams<'a> {
+    pub session_id: &'a str,
+    pub prompt: &'a [Block<'a>],
+}
+
+/// A block that we send.
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
+pub(in crate::acp) enum Block<'a> {
+    Text {
+        text: Cow<'a, str>,
+    },
+    Image {
+        data: Cow<'a, str>,
+        mime_type: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        uri: Option<&'a str>,
+    },
+    Audio {
+        data: Cow<'a, str>,
+        mime_type: &'a str,
+    },
+    ResourceLink {
+        uri: &'a str,
+        name: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        mime_type: Option<&'a str>,
+    },
+    Resource {
+        resource: Embedded<'a>,
+    },
+    /// In the agent's dialect already.
+    #[serde(untagged)]
+    Other(Value),
+}
+
+/// A resource with its text or its bytes.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::acp) struct Embedded<'a> {
+    pub uri: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mime_type: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub blob: Option<Cow<'a, str>>,
 }
 
 #[derive(Deserialize)]

@@ -25,31 +25,35 @@ pub(in crate::acp) struct Envelope<'a> {
 #[serde(transparent)]
 pub(in crate::acp) struct Method<'a>(#[serde(borrow)] pub Cow<'a, str>);
 
-/// The one line that comes a hundred times for every other: a piece of text. It is read in one pass; whatever does
-/// not fit this shape is read as an [`Envelope`].
+/// The lines that come in every turn: a piece of text, and how full the context is. They are read in one pass;
+/// whatever does not fit this shape is read as an [`Envelope`].
 #[derive(Deserialize)]
-pub(in crate::acp) struct TextLine<'a> {
+pub(in crate::acp) struct UpdateLine<'a> {
     #[serde(borrow, default)]
     pub id: Option<&'a RawValue>,
     pub method: &'a str,
     #[serde(borrow)]
-    pub params: TextParams<'a>,
+    pub params: UsualParams<'a>,
 }
 
 #[derive(Deserialize)]
-pub(in crate::acp) struct TextParams<'a> {
+pub(in crate::acp) struct UsualParams<'a> {
     #[serde(rename = "sessionId")]
     pub session_id: &'a str,
     #[serde(borrow)]
-    pub update: TextUpdate<'a>,
+    pub update: UsualUpdate<'a>,
 }
 
 #[derive(Deserialize)]
-pub(in crate::acp) struct TextUpdate<'a> {
+pub(in crate::acp) struct UsualUpdate<'a> {
     #[serde(rename = "sessionUpdate")]
     pub kind: &'a str,
-    #[serde(borrow)]
-    pub content: TextContent<'a>,
+    #[serde(borrow, default)]
+    pub content: Option<TextContent<'a>>,
+    #[serde(default)]
+    pub used: Option<u64>,
+    #[serde(default)]
+    pub size: Option<u64>,
     #[serde(borrow, default, rename = "_meta")]
     pub meta: Option<&'a RawValue>,
 }

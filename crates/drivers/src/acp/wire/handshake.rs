@@ -1,5 +1,7 @@
 //! Answers of the agent: to `initialize`, `session/new`, `session/load`, `session/prompt`.
 
+use std::borrow::Cow;
+
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -149,8 +151,9 @@ pub(in crate::acp) struct ConfigValue {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(in crate::acp) struct PromptResponse {
-    pub stop_reason: String,
+pub(in crate::acp) struct PromptResponse<'a> {
+    #[serde(borrow)]
+    pub stop_reason: Cow<'a, str>,
     #[serde(default)]
     pub usage: Option<TokenUsage>,
     #[serde(default, rename = "_meta")]
