@@ -11,7 +11,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
 use super::actor::{Actor, Parts};
-use super::handle::SessionHandle;
+use super::handle::{SessionHandle, SharedOwner};
 use super::journal::Journal;
 use super::overview::Overview;
 use super::unfinished::unfinished_turns;
@@ -274,13 +274,15 @@ impl Sessions {
         let mut journal = Journal::new(SessionLog::new(writer, past.last, past.tail, setup.limits));
         journal.append(past.unfinished)?;
         let (mailbox, commands) = mpsc::channel(MAILBOX);
-        let handle = SessionHandle::new(record.id, mailbox);
+        let owner = SharedOwner::of(&record);
+        let handle = SessionHandle::new(record.id, owner.clone(), mailbox);
         let live = Live { handle: handle.clone(), principal: record.principal.clone() };
         lease.send_replace(());
         inner.places.insert(record.id, Place { live: Some(live), tenant: lease.subscribe() });
         // A task that is handed its actor by value keeps room for it twice.
         let actor = Box::new(Actor::new(Parts {
             record,
+            owner,
             spec,
             journal,
             last_turn: past.last_turn,

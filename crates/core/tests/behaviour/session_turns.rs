@@ -253,6 +253,23 @@ async fn a_change_needs_an_agent_and_is_told_to_everybody() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn whoever_changed_the_model_finds_it_with_the_owner_at_once() {
+    let mut world = World::new();
+    let session = world.session().await;
+    let before = session.owner();
+    assert_eq!((before.principal.as_str(), before.agent.as_str(), before.model), ("ann", "scripted", None));
+    let (_, mut agent) = tokio::join!(session.wake(), world.desk.open("a"));
+    let changed = Changed { events: Vec::new(), answer: None };
+    let (result, ()) = tokio::join!(session.change(Change::Model("pro".into())), async {
+        let Order::Change(Change::Model(_), reply) = agent.order().await else { panic!("expected a change") };
+        reply.send(Ok(changed.clone())).unwrap();
+    });
+    assert_eq!(result, Ok(changed));
+    assert_eq!(session.owner().model, Some(Arc::from("pro")));
+    assert_eq!(session.record().await.unwrap().model, session.owner().model);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_person_may_take_longer_than_the_turn_could() {
     let minute = Duration::from_mins(1);
     let limits = Limits { answer: 600 * minute, ..Limits::default() };
