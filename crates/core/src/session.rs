@@ -7,6 +7,7 @@ pub mod demand;
 mod given;
 mod handle;
 mod journal;
+mod nameplate;
 mod overview;
 mod place;
 mod queue;

@@ -19,8 +19,9 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use self::showing::Look;
 use super::agent::Agent;
 use super::given::Given;
-use super::handle::{Command, Presence, SharedOwner};
+use super::handle::{Command, Presence};
 use super::journal::Journal;
+use super::nameplate::Nameplate;
 use super::overview::Overview;
 use super::queue::{PromptQueue, Waiting};
 use crate::driver::{Change, Changed, Driver, Parting, SessionSpec};
@@ -35,7 +36,7 @@ use crate::turn::{Action, PermissionPolicy, Turn};
 /// What a session is made of.
 pub(super) struct Parts {
     pub record: SessionRecord,
-    pub owner: SharedOwner,
+    pub nameplate: Arc<Nameplate>,
     pub spec: SessionSpec,
     pub journal: Journal,
     pub last_turn: Option<TurnId>,
@@ -53,8 +54,7 @@ pub(super) struct Parts {
 
 pub(super) struct Actor {
     record: SessionRecord,
-    /// What the record says of the owner, for those who do not ask.
-    owner: SharedOwner,
+    nameplate: Arc<Nameplate>,
     spec: SessionSpec,
     journal: Journal,
     driver: Arc<dyn Driver>,
@@ -153,7 +153,7 @@ impl Actor {
     pub(super) fn new(parts: Parts) -> Self {
         Self {
             record: parts.record,
-            owner: parts.owner,
+            nameplate: parts.nameplate,
             spec: parts.spec,
             journal: parts.journal,
             driver: parts.driver,
@@ -273,7 +273,7 @@ impl Actor {
             }
             Change::Model(model) => {
                 self.spec.model = Some(Arc::clone(&model));
-                self.owner.set_model(Arc::clone(&model));
+                self.nameplate.set_model(Arc::clone(&model));
                 self.record.model = Some(model);
             }
             Change::Option { .. } | Change::Extension { .. } => {}

@@ -1,10 +1,11 @@
 //! What the rest of the program holds of a session: an address to send commands to.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use tokio::sync::{mpsc, oneshot};
 
 use super::conversation::Owner;
+use super::nameplate::Nameplate;
 use super::overview::Watchers;
 use crate::BoxFuture;
 use crate::driver::{Change, Changed};
@@ -219,32 +220,13 @@ pub enum TurnState {
 #[derive(Clone, Debug)]
 pub struct SessionHandle {
     id: SessionId,
-    owner: SharedOwner,
+    nameplate: Arc<Nameplate>,
     mailbox: mpsc::Sender<Command>,
 }
 
-/// Whose session it is, and with what: its task says so, and whoever has its address reads it.
-#[derive(Clone, Debug)]
-pub(super) struct SharedOwner(Arc<RwLock<Owner>>);
-
-impl SharedOwner {
-    pub(super) fn of(record: &SessionRecord) -> Self {
-        let (principal, agent, model) = (record.principal.clone(), record.agent.clone(), record.model.clone());
-        Self(Arc::new(RwLock::new(Owner { principal, agent, model })))
-    }
-
-    pub(super) fn set_model(&self, model: Arc<str>) {
-        self.0.write().unwrap_or_else(PoisonError::into_inner).model = Some(model);
-    }
-
-    fn get(&self) -> Owner {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-}
-
 impl SessionHandle {
-    pub(super) fn new(id: SessionId, owner: SharedOwner, mailbox: mpsc::Sender<Command>) -> Self {
-        Self { id, owner, mailbox }
+    pub(super) fn new(id: SessionId, nameplate: Arc<Nameplate>, mailbox: mpsc::Sender<Command>) -> Self {
+        Self { id, nameplate, mailbox }
     }
 
     pub fn id(&self) -> SessionId {
@@ -254,7 +236,13 @@ impl SessionHandle {
     /// Whose session it is and with what, as its record says now. Nobody is asked, so that it is there for a session
     /// that has closed, too.
     pub fn owner(&self) -> Owner {
-        self.owner.get()
+        self.nameplate.owner()
+    }
+
+    /// Whether a call may wait for its result. Nobody is asked: where it says so, [`SessionHandle::describe`] knows
+    /// which; where it does not, none waits of those that the log has told of.
+    pub fn awaits_results(&self) -> bool {
+        self.nameplate.awaits_results()
     }
 
     pub fn is_closed(&self) -> bool {

@@ -11,8 +11,9 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
 use super::actor::{Actor, Parts};
-use super::handle::{SessionHandle, SharedOwner};
+use super::handle::SessionHandle;
 use super::journal::Journal;
+use super::nameplate::Nameplate;
 use super::overview::Overview;
 use super::unfinished::unfinished_turns;
 use crate::driver::{Driver, Resume, SessionSpec, SlashCommands, ToolServer};
@@ -274,15 +275,15 @@ impl Sessions {
         let mut journal = Journal::new(SessionLog::new(writer, past.last, past.tail, setup.limits));
         journal.append(past.unfinished)?;
         let (mailbox, commands) = mpsc::channel(MAILBOX);
-        let owner = SharedOwner::of(&record);
-        let handle = SessionHandle::new(record.id, owner.clone(), mailbox);
+        let nameplate = Arc::new(Nameplate::of(&record));
+        let handle = SessionHandle::new(record.id, Arc::clone(&nameplate), mailbox);
         let live = Live { handle: handle.clone(), principal: record.principal.clone() };
         lease.send_replace(());
         inner.places.insert(record.id, Place { live: Some(live), tenant: lease.subscribe() });
         // A task that is handed its actor by value keeps room for it twice.
         let actor = Box::new(Actor::new(Parts {
             record,
-            owner,
+            nameplate,
             spec,
             journal,
             last_turn: past.last_turn,

@@ -29,6 +29,7 @@ async fn a_call_is_parked_and_its_result_lets_the_turn_go_on() {
     let mut world = World::new();
     let (session, agent, mut place) = world.with_tools(&["look"]).await;
     agent.does([text("let me see")]).await;
+    assert!(!session.awaits_results());
     let call = place.calls("look", r#"{"at":"sky"}"#).await;
     let mut reader = Reader::of(&session, &world.store).await;
     let called = |entry: &LogEntry| match &entry.event {
@@ -36,6 +37,7 @@ async fn a_call_is_parked_and_its_result_lets_the_turn_go_on() {
         _ => None,
     };
     let called = reader.until(called).await;
+    assert!(session.awaits_results());
     assert_eq!((&*called.tool, &called.arguments.0[..]), ("look", r#"{"at":"sky"}"#.as_bytes()));
     assert_eq!((called.id.session(), called.id.turn()), (session.id(), TURN));
     assert_eq!(reader.until_parked().await, [called.id]);
@@ -45,6 +47,7 @@ async fn a_call_is_parked_and_its_result_lets_the_turn_go_on() {
     let resumed = give(&session, &[(called.id, "blue")]).await.unwrap();
     assert_eq!((resumed.turn, resumed.how, resumed.waiting), (TURN, Resumption::Resolved, Vec::new()));
     assert_eq!(call.words().await, ok("blue"));
+    assert!(!session.awaits_results());
     assert!(session.describe().await.unwrap().parked.is_empty());
     agent.does([text("it is blue"), done()]).await;
     let mut rest = Reader::after(resumed.after, &session, &world.store).await;

@@ -143,7 +143,10 @@ impl Actor {
     /// allowed to the agent, and the turn is over.
     pub(super) fn act_and_store(&mut self, actions: Vec<Action>) -> Result<(), Error> {
         let (mut turn, agent_ended) = match &self.stage {
-            Stage::Running(turn) => (Some(turn.id()), turn.is_ended()),
+            Stage::Running(turn) => {
+                self.nameplate.set_awaits_results(turn.parked_calls().next().is_some());
+                (Some(turn.id()), turn.is_ended())
+            }
             Stage::Idle | Stage::Opening(_) | Stage::Offering { .. } | Stage::Settling { .. } => (None, true),
         };
         let mut drafts = Vec::with_capacity(actions.len());

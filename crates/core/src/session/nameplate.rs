@@ -1,0 +1,38 @@
+//! What can be read at the door of a session without asking its task, which would cost each request a wait.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use super::conversation::Owner;
+use crate::store::SessionRecord;
+
+/// Written by the session's task alone.
+#[derive(Debug)]
+pub(super) struct Nameplate {
+    owner: RwLock<Owner>,
+    awaits_results: AtomicBool,
+}
+
+impl Nameplate {
+    pub(super) fn of(record: &SessionRecord) -> Self {
+        let (principal, agent, model) = (record.principal.clone(), record.agent.clone(), record.model.clone());
+        Self { owner: RwLock::new(Owner { principal, agent, model }), awaits_results: AtomicBool::new(false) }
+    }
+
+    pub(super) fn owner(&self) -> Owner {
+        self.owner.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn set_model(&self, model: Arc<str>) {
+        self.owner.write().unwrap_or_else(PoisonError::into_inner).model = Some(model);
+    }
+
+    pub(super) fn awaits_results(&self) -> bool {
+        self.awaits_results.load(Ordering::Acquire)
+    }
+
+    /// Comes before the log tells of it, so that nobody who was told of a call reads here that none waits.
+    pub(super) fn set_awaits_results(&self, awaits: bool) {
+        self.awaits_results.store(awaits, Ordering::Release);
+    }
+}
