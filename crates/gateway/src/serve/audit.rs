@@ -17,20 +17,20 @@ use metrics::Histogram;
 /// Notes a request that passed the guard. Stands behind it, where the owner of the key is known.
 pub async fn request(request: Request, next: Next) -> Response {
     let of = request.extensions();
-    let principal = of.get::<Identity>().map(|identity| identity.principal.as_str().to_owned());
-    let number = of.get::<RequestId>().map(|id| id.0.clone());
-    let route = of.get::<MatchedPath>().map(|path| path.as_str().to_owned());
+    let principal = of.get::<Identity>().map(|identity| identity.principal.clone());
+    let number = of.get::<RequestId>().cloned();
+    let route = of.get::<MatchedPath>().cloned();
     let method = request.method().clone();
     let response = next.run(request).await;
     let session = response.headers().get("x-session-id").and_then(|id| id.to_str().ok());
     tracing::info!(
         target: "gembridge::audit",
-        principal,
+        principal = principal.as_ref().map(Principal::as_str),
         %method,
-        route,
+        route = route.as_ref().map(MatchedPath::as_str),
         session,
         status = response.status().as_u16(),
-        request = number,
+        request = number.as_ref().map(|number| &*number.0),
         "request"
     );
     response
