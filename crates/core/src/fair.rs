@@ -100,17 +100,15 @@ impl FairQueue {
     pub fn enter(&self, principal: &Principal, places: usize) -> Result<Waiter, LineFull> {
         let limits = &self.shared.limits;
         let places = places.clamp(1, limits.most_running(principal));
-        let (admit, admitted) = oneshot::channel();
         let mut lines = self.shared.lock();
-        let ticket = lines.push(principal, places, admit);
-        lines.admit(limits);
-        if lines.waits(principal, ticket) && lines.is_overfull(principal, limits) {
-            lines.leave(principal, ticket);
-            return Err(LineFull { waiting: lines.waiting, retry_after: RETRY_AFTER });
-        }
+        let spot = if lines.take_at_once(principal, places, limits) {
+            None
+        } else {
+            Some(lines.stand(principal, places, limits)?)
+        };
         drop(lines);
         let place = Place { shared: Arc::clone(&self.shared), principal: principal.clone(), places };
-        Ok(Waiter { ticket, admitted, place: Some(place) })
+        Ok(Waiter { spot, place: Some(place) })
     }
 
     pub fn status(&self) -> FairStatus {
@@ -141,6 +139,31 @@ impl Shared {
 }
 
 impl Lines {
+    /// Takes the places where nobody waits and there is room. Whether it did.
+    fn take_at_once(&mut self, principal: &Principal, places: usize, limits: &FairLimits) -> bool {
+        if self.waiting > 0 || self.running + places > limits.running.max(1) {
+            return false;
+        }
+        let line = self.of.entry(principal.clone()).or_default();
+        let has_room = line.running + places <= limits.most_running(principal);
+        if has_room {
+            line.running += places;
+            self.running += places;
+        }
+        has_room
+    }
+
+    fn stand(&mut self, principal: &Principal, places: usize, limits: &FairLimits) -> Result<Spot, LineFull> {
+        let (admit, admitted) = oneshot::channel();
+        let ticket = self.push(principal, places, admit);
+        self.admit(limits);
+        if self.waits(principal, ticket) && self.is_overfull(principal, limits) {
+            self.leave(principal, ticket);
+            return Err(LineFull { waiting: self.waiting, retry_after: RETRY_AFTER });
+        }
+        Ok(Spot { ticket, admitted })
+    }
+
     fn push(&mut self, principal: &Principal, places: usize, admit: oneshot::Sender<()>) -> u64 {
         self.next_ticket += 1;
         let line = self.of.entry(principal.clone()).or_default();
@@ -202,31 +225,39 @@ impl Lines {
         if line.waiting.is_empty() {
             self.turns.retain(|waiting| waiting != principal);
         }
-        self.tidy(principal);
+        if line.is_empty() {
+            self.of.remove(principal);
+        }
         true
     }
 
     fn release(&mut self, principal: &Principal, places: usize) {
         self.running -= places;
-        if let Some(line) = self.of.get_mut(principal) {
-            line.running -= places;
-        }
-        self.tidy(principal);
-    }
-
-    fn tidy(&mut self, principal: &Principal) {
-        if self.of.get(principal).is_some_and(|line| line.running == 0 && line.waiting.is_empty()) {
+        let Some(line) = self.of.get_mut(principal) else { return };
+        line.running -= places;
+        if line.is_empty() {
             self.of.remove(principal);
         }
     }
 }
 
+impl Line {
+    fn is_empty(&self) -> bool {
+        self.running == 0 && self.waiting.is_empty()
+    }
+}
+
 /// A place in line. Dropping it leaves the line.
 pub struct Waiter {
-    ticket: u64,
-    admitted: oneshot::Receiver<()>,
+    /// None where it was let in at once.
+    spot: Option<Spot>,
     /// The places it will have; gone when they were handed over.
     place: Option<Place>,
+}
+
+struct Spot {
+    ticket: u64,
+    admitted: oneshot::Receiver<()>,
 }
 
 /// Places in use. Dropping it lets the next one in.
@@ -253,12 +284,14 @@ impl Future for Waiter {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Permit> {
         // The sender is gone only after it has sent, or when the places were taken already.
-        match Pin::new(&mut self.admitted).poll(context) {
-            Poll::Ready(Ok(())) => match self.place.take() {
-                Some(place) => Poll::Ready(Permit { place }),
-                None => Poll::Pending,
-            },
-            Poll::Ready(Err(_)) | Poll::Pending => Poll::Pending,
+        if let Some(spot) = &mut self.spot
+            && !matches!(Pin::new(&mut spot.admitted).poll(context), Poll::Ready(Ok(())))
+        {
+            return Poll::Pending;
+        }
+        match self.place.take() {
+            Some(place) => Poll::Ready(Permit { place }),
+            None => Poll::Pending,
         }
     }
 }
@@ -267,7 +300,7 @@ impl Drop for Waiter {
     fn drop(&mut self) {
         let Some(place) = self.place.take() else { return };
         let mut lines = place.shared.lock();
-        if lines.leave(&place.principal, self.ticket) {
+        if self.spot.as_ref().is_some_and(|spot| lines.leave(&place.principal, spot.ticket)) {
             // It may have held up others who fit where it did not.
             lines.admit(&place.shared.limits);
         } else {

@@ -30,7 +30,8 @@ pub struct Limits {
     pub open_asks: usize,
     /// Entries kept in memory; older ones are read from the store.
     pub ring_entries: usize,
-    /// Bytes kept in memory; reached before `ring_entries` by large frames.
+    /// Bytes kept in memory; reached before `ring_entries` by large frames and by a long answer. Little, since what a
+    /// thousand sessions keep is slow to allocate and to free.
     pub ring_bytes: usize,
     /// Batches that a follower may be behind; then it is dropped and comes back with the last number it saw.
     pub follower_batches: usize,
@@ -58,7 +59,7 @@ impl Default for Limits {
             queued_prompts: 16,
             open_asks: 64,
             ring_entries: 2_000,
-            ring_bytes: 8 << 20,
+            ring_bytes: 256 << 10,
             follower_batches: 256,
             follower_bytes: 8 << 20,
             follower_stall: Duration::from_secs(30),

@@ -116,7 +116,8 @@ impl SessionLog {
             limits,
         };
         if !tail.is_empty() {
-            log.keep(tail.into());
+            let weight = tail.iter().map(LogEntry::weight).sum();
+            log.keep(tail.into(), weight);
         }
         log
     }
@@ -132,26 +133,33 @@ impl SessionLog {
 
     /// Numbers, stores and hands out the drafts as one batch. Nothing is handed out that was not stored.
     pub fn append(&mut self, drafts: Vec<Draft>) -> Result<Batch, StoreError> {
+        let entries = self.number(drafts);
+        self.add(&entries)?;
+        Ok(entries)
+    }
+
+    /// The drafts as the entries that come next.
+    pub(crate) fn number(&self, drafts: Vec<Draft>) -> Batch {
         // A clock that was set back must not reorder what is ordered already.
         let at = Timestamp::now().max(self.last_at);
         let mut seq = self.last;
-        let entries: Batch = drafts
-            .into_iter()
-            .map(|draft| {
-                seq = seq.next();
-                LogEntry { seq, at, turn: draft.turn, event: draft.event, frame: draft.frame }
-            })
-            .collect();
-        if entries.is_empty() {
-            return Ok(entries);
-        }
-        self.writer.append(&entries)?;
-        self.last = seq;
-        self.last_at = at;
-        self.pending.note(&entries);
-        self.keep(Arc::clone(&entries));
-        self.followers.hand_out(&entries);
-        Ok(entries)
+        let numbered = drafts.into_iter().map(|draft| {
+            seq = seq.next();
+            LogEntry { seq, at, turn: draft.turn, event: draft.event, frame: draft.frame }
+        });
+        numbered.collect()
+    }
+
+    /// Stores and hands out the entries that come next.
+    pub(crate) fn add(&mut self, entries: &Batch) -> Result<(), StoreError> {
+        let Some(last) = entries.last() else { return Ok(()) };
+        self.writer.append(entries)?;
+        (self.last, self.last_at) = (last.seq, last.at);
+        self.pending.note(entries);
+        let weight = entries.iter().map(LogEntry::weight).sum();
+        self.keep(Arc::clone(entries), weight);
+        self.followers.hand_out(entries, weight);
+        Ok(())
     }
 
     /// Resolves when everything appended so far survives a power cut.
@@ -188,9 +196,9 @@ impl SessionLog {
         self.followers.release().await;
     }
 
-    fn keep(&mut self, batch: Batch) {
+    fn keep(&mut self, batch: Batch, weight: usize) {
         self.ring_entries += batch.len();
-        self.ring_bytes += batch.iter().map(LogEntry::weight).sum::<usize>();
+        self.ring_bytes += weight;
         self.ring.push_back(batch);
         while self.ring.len() > 1
             && (self.ring_entries > self.limits.ring_entries || self.ring_bytes > self.limits.ring_bytes)

@@ -55,8 +55,7 @@ impl Followers {
         self.all.len()
     }
 
-    pub(super) fn hand_out(&mut self, batch: &Batch) {
-        let weight = weight(batch);
+    pub(super) fn hand_out(&mut self, batch: &Batch, weight: usize) {
         self.all.retain_mut(|follower| follower.take(batch, weight));
     }
 

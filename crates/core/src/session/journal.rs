@@ -3,7 +3,7 @@
 
 use crate::error::Error;
 use crate::log::{Attachment, Draft, From, Pace, SessionLog};
-use crate::model::{Answer, AnsweredBy, AskId, CallId, Event, ReturnedBy, Seq, ToolReturn};
+use crate::model::{Answer, AnsweredBy, AskId, CallId, Event, ReturnedBy, Seq, ToolReturn, TurnId};
 use crate::session::handle::Durable;
 use crate::store::StoreError;
 
@@ -32,16 +32,19 @@ impl Journal {
     /// followers are let go, since silence must not look like an idle session.
     pub(super) fn append(&mut self, drafts: Vec<Draft>) -> Result<Seq, Error> {
         if let Err(error) = self.check() {
-            self.owe(&drafts);
+            if let State::Broken { owed, .. } = &mut self.state {
+                owed.extend(owed_of(drafts.iter().map(|draft| (draft.turn, &draft.event))));
+            }
             return Err(error);
         }
         if drafts.is_empty() {
             return Ok(self.log.last());
         }
-        let owed = owed_of(&drafts);
-        match self.log.append(drafts) {
-            Ok(_) => Ok(self.log.last()),
+        let entries = self.log.number(drafts);
+        match self.log.add(&entries) {
+            Ok(()) => Ok(self.log.last()),
             Err(error) => {
+                let owed = owed_of(entries.iter().map(|entry| (entry.turn, &entry.event)));
                 self.state = State::Broken { error: error.clone(), owed };
                 self.log.dismiss_followers();
                 Err(Error::Store(error))
@@ -92,26 +95,20 @@ impl Journal {
         }
         self.log.sync()
     }
-
-    fn owe(&mut self, drafts: &[Draft]) {
-        if let State::Broken { owed, .. } = &mut self.state {
-            owed.extend(owed_of(drafts));
-        }
-    }
 }
 
 /// What must not be missing in the log: the ends of turns, and the ends of the waits that are in it. A decision that
 /// could not be stored was not taken, so a question counts as cancelled and a call as failed.
-fn owed_of(drafts: &[Draft]) -> Vec<Draft> {
-    let lost = waits_in(drafts);
-    let owed = drafts.iter().filter_map(|draft| {
-        let event = match (&draft.event, ended_by(&draft.event)) {
+fn owed_of<'e>(unwritten: impl Iterator<Item = (Option<TurnId>, &'e Event)> + Clone) -> Vec<Draft> {
+    let lost: Vec<Wait> = unwritten.clone().filter_map(|(_, event)| begun_by(event)).collect();
+    let owed = unwritten.filter_map(|(turn, event)| {
+        let event = match (event, ended_by(event)) {
             (Event::Ended(outcome), _) => Event::Ended(outcome.clone()),
             (_, None) => return None,
             (_, Some(wait)) if lost.contains(&wait) => return None,
             (_, Some(wait)) => wait.given_up(NOT_KEPT),
         };
-        Some(Draft { turn: draft.turn, event, frame: None })
+        Some(Draft { turn, event, frame: None })
     });
     owed.collect()
 }

@@ -25,6 +25,9 @@ use tempfile::TempDir;
 /// Long enough for a loaded machine; no test waits for it to pass.
 pub const PATIENCE: Duration = Duration::from_mins(3);
 
+/// More than a test makes an agent say: what it said can be looked at in memory.
+const WHOLE_LOG: usize = 8 << 20;
+
 /// What a stage is built from. Change what a test is about.
 pub struct Plan {
     pub setup: AcpSetup,
@@ -100,7 +103,7 @@ impl Plan {
             restart: RestartPolicy::default(),
         };
         // Nobody has to wait for a default: a test that needs a bound to be reached sets it.
-        let limits = Limits { cancel_grace: PATIENCE, ..Limits::default() };
+        let limits = Limits { cancel_grace: PATIENCE, ring_bytes: WHOLE_LOG, ..Limits::default() };
         let store = Arc::new(MemoryStore::new());
         Self { setup, limits, policy: PermissionPolicy::ask(), spares: Spares::None, store, folder }
     }

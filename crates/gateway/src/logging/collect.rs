@@ -86,14 +86,16 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Collector {
 
     fn on_record(&self, id: &Id, values: &tracing::span::Record<'_>, context: Context<'_, S>) {
         let Some(span) = context.span(id) else { return };
+        let mut newer = Fields::default();
+        values.record(&mut newer);
         if let Some(fields) = span.extensions_mut().get_mut::<Fields>() {
-            values.record(fields);
+            fields.update(&newer);
         }
     }
 
     fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
         let Some(level) = level_of(event.metadata()) else { return };
-        let mut fields = Fields::default();
+        let mut fields = Fields::with_room_for(event.metadata().fields().len());
         event.record(&mut fields);
         let spans = context.event_scope(event).into_iter().flat_map(tracing_subscriber::registry::Scope::from_root);
         let spans = spans.map(|span| Span {

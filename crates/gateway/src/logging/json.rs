@@ -1,43 +1,91 @@
 //! The format for programs: one JSON object a line.
 
-use serde_json::{Map, Value};
+use jiff::Timestamp;
+use serde::ser::{Serialize, SerializeMap as _, Serializer};
 
-use super::record::{Record, word};
+use super::record::{Record, Span, word};
 
-pub fn line(record: &Record) -> String {
-    let mut object = Map::new();
-    object.insert("time".to_owned(), format!("{:.6}", record.at).into());
-    object.insert("level".to_owned(), word(record.level).into());
-    object.insert("target".to_owned(), record.target.into());
-    object.insert("message".to_owned(), record.message().into());
-    insert_fields(&mut object, record.others());
-    if !record.spans.is_empty() {
-        let spans = record.spans.iter().map(|span| {
-            let mut object = Map::from_iter([("name".to_owned(), Value::from(span.name))]);
-            insert_fields(&mut object, span.fields.iter());
-            Value::Object(object)
-        });
-        object.insert("spans".to_owned(), spans.collect());
-    }
-    format!("{}\n", Value::Object(object))
+/// Adds the line of a record to those before it.
+pub fn line(out: &mut Vec<u8>, record: &Record) {
+    serde_json::to_writer(&mut *out, record).expect("text can be written to memory");
+    out.push(b'\n');
 }
 
-fn insert_fields<'a>(object: &mut Map<String, Value>, fields: impl Iterator<Item = (&'static str, &'a str)>) {
-    let fields: Map<_, _> = fields.map(|(name, value)| (name.to_owned(), Value::from(value))).collect();
-    if !fields.is_empty() {
-        object.insert("fields".to_owned(), fields.into());
+impl Serialize for Record {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut object = serializer.serialize_map(None)?;
+        object.serialize_entry("time", &ToTheMicrosecond(self.at))?;
+        object.serialize_entry("level", word(self.level))?;
+        object.serialize_entry("target", self.target)?;
+        object.serialize_entry("message", self.message())?;
+        if self.others().next().is_some() {
+            object.serialize_entry("fields", &Pairs(self.others()))?;
+        }
+        if !self.spans.is_empty() {
+            object.serialize_entry("spans", &self.spans)?;
+        }
+        object.end()
+    }
+}
+
+impl Serialize for Span {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut object = serializer.serialize_map(None)?;
+        object.serialize_entry("name", self.name)?;
+        if self.fields.iter().next().is_some() {
+            object.serialize_entry("fields", &Pairs(self.fields.iter()))?;
+        }
+        object.end()
+    }
+}
+
+/// Names and values, as an object.
+struct Pairs<I>(I);
+
+impl<'v, I: Iterator<Item = (&'static str, &'v str)> + Clone> Serialize for Pairs<I> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.clone())
+    }
+}
+
+struct ToTheMicrosecond(Timestamp);
+
+impl Serialize for ToTheMicrosecond {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&format_args!("{:.6}", self.0))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::record::sample;
+    use serde_json::Value;
+
+    use super::super::record::{Fields, MESSAGE, sample};
     use super::*;
     use crate::config::settings::Level;
 
+    fn written(record: &Record) -> String {
+        let mut out = Vec::new();
+        line(&mut out, record);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn what_there_is_stands_in_one_order_and_what_there_is_not_is_left_out() {
+        let mut record = sample(Level::Warn, "x");
+        let start = r#"{"time":"2026-01-02T03:04:05.678901Z","level":"warn","target":"gembridge::app","message":"x""#;
+        let rest = r#","fields":{"agent":"demo"},"spans":[{"name":"turn","fields":{"id":"7"}}]}"#;
+        assert_eq!(written(&record), format!("{start}{rest}\n"));
+        record.fields = Fields::from_iter([(MESSAGE, "x")]);
+        record.spans[0].fields = Fields::default();
+        assert_eq!(written(&record), format!("{start}{}\n", r#","spans":[{"name":"turn"}]}"#));
+        record.spans.clear();
+        assert_eq!(written(&record), format!("{start}}}\n"));
+    }
+
     #[test]
     fn a_record_is_one_line_that_reads_back() {
-        let line = line(&sample(Level::Info, "two\nlines \u{1b}[2J"));
+        let line = written(&sample(Level::Info, "two\nlines \u{1b}[2J"));
         assert_eq!(line.matches('\n').count(), 1);
         assert!(!line.contains('\u{1b}'));
         let read: Value = serde_json::from_str(&line).unwrap();

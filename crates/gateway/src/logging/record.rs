@@ -30,7 +30,7 @@ impl Record {
     }
 
     /// All fields but the message.
-    pub fn others(&self) -> impl Iterator<Item = (&'static str, &str)> {
+    pub fn others(&self) -> impl Iterator<Item = (&'static str, &str)> + Clone {
         self.fields.iter().filter(|(name, _)| *name != MESSAGE)
     }
 }
@@ -53,15 +53,27 @@ pub struct Fields {
 }
 
 impl Fields {
-    /// What is written takes the place of an older value of that name.
+    /// None yet, with room for so many short ones.
+    pub fn with_room_for(count: usize) -> Self {
+        Self { values: String::with_capacity(count * 16), places: Vec::with_capacity(count) }
+    }
+
+    /// Adds a value under a name that has none yet.
     pub fn put(&mut self, name: &'static str, write: impl FnOnce(&mut String)) {
-        self.places.retain(|(other, _)| *other != name);
         let start = self.values.len();
         write(&mut self.values);
         self.places.push((name, start..self.values.len()));
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = (&'static str, &str)> {
+    /// What is newer takes the place of an older value of its name.
+    pub fn update(&mut self, newer: &Self) {
+        self.places.retain(|(name, _)| newer.iter().all(|(other, _)| other != *name));
+        for (name, value) in newer.iter() {
+            self.put(name, |values| values.push_str(value));
+        }
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, &str)> + Clone {
         self.places.iter().map(|(name, place)| (*name, &self.values[place.clone()]))
     }
 }

@@ -6,8 +6,12 @@ use super::record::{Record, word};
 use crate::config::settings::Level;
 use crate::terminal::escape;
 
+/// Near what a line takes.
+const LINE: usize = 256;
+
 /// Adds the line of a record to those before it.
 pub fn line(out: &mut String, record: &Record, is_coloured: bool) {
+    out.reserve(LINE);
     let paint = |out: &mut String, colour: &str| {
         if is_coloured {
             out.extend(["\u{1b}[", colour, "m"]);
@@ -32,7 +36,7 @@ pub fn line(out: &mut String, record: &Record, is_coloured: bool) {
         }
         out.push_str(if mark == "," { "}: " } else { ": " });
     }
-    out.push_str(&escape::line(record.message()));
+    harmless(out, record.message());
     let mut others = record.others().peekable();
     if others.peek().is_some() {
         out.push(' ');
@@ -51,7 +55,17 @@ pub fn line(out: &mut String, record: &Record, is_coloured: bool) {
 const PLAIN: &str = "0";
 
 fn pair(out: &mut String, mark: &str, name: &str, value: &str) {
-    out.extend([mark, name, "=", &escape::line(value)]);
+    out.extend([mark, name, "="]);
+    harmless(out, value);
+}
+
+/// Adds text from outside. Nearly all of it is plain, which is soon seen byte by byte.
+fn harmless(out: &mut String, text: &str) {
+    if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
+        out.push_str(text);
+    } else {
+        out.push_str(&escape::line(text));
+    }
 }
 
 fn colour(level: Level) -> &'static str {
@@ -65,7 +79,7 @@ fn colour(level: Level) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::super::record::sample;
+    use super::super::record::{Fields, sample};
     use super::*;
 
     fn written(record: &Record, is_coloured: bool) -> String {
@@ -87,7 +101,7 @@ mod tests {
     #[test]
     fn s16_line_breaks_and_escapes_from_outside_come_out_escaped() {
         let mut record = sample(Level::Info, "model \r\n2026 error faked \u{1b}[2J");
-        record.fields.put("agent", |values| values.push_str("a\nb\u{9b}c"));
+        record.fields.update(&Fields::from_iter([("agent", "a\nb\u{9b}c")]));
         let line = written(&record, false);
         assert_eq!(line.matches('\n').count(), 1, "{line}");
         assert!(line.contains(r"model \r\n2026 error faked \u{1b}[2J agent=a\nb\u{9b}c"), "{line}");

@@ -21,6 +21,9 @@ const GATHER: Duration = Duration::from_millis(5);
 /// Records that are written with one write at most.
 const TOGETHER: usize = 64;
 
+/// Near what the line of a record takes.
+const LINE: usize = 512;
+
 /// How long the end of the program waits for the last lines.
 const LAST_LINES: Duration = Duration::from_secs(2);
 
@@ -152,18 +155,19 @@ impl<S: Sink + 'static, E: Fn(&str) + Send + 'static> Writer<S, E> {
     /// Writes these records to each place that wants them with one write.
     fn write(&mut self, records: &[Record], now: Instant) {
         self.report_dropped(now);
-        let is_wanted = |record: &Record| self.files.iter().flatten().any(|file| file.wants.includes(record));
-        let lines: Vec<_> = records.iter().map(|record| is_wanted(record).then(|| json::line(record))).collect();
         let mut is_shown: Vec<_> =
             records.iter().map(|record| record.level <= self.stderr.level && !record.is_for_audit_alone()).collect();
         let mut shown = String::new();
+        let mut lines = Vec::with_capacity(records.len() * LINE);
         for file in self.files.iter_mut().flatten() {
-            let wanted = records.iter().zip(&lines).filter(|(record, _)| file.wants.includes(record));
-            let text: String = wanted.filter_map(|(_, line)| line.as_deref()).collect();
-            if text.is_empty() {
+            lines.clear();
+            for record in records.iter().filter(|record| file.wants.includes(record)) {
+                json::line(&mut lines, record);
+            }
+            if lines.is_empty() {
                 continue;
             }
-            let is_lost = match file.append(text.as_bytes(), now) {
+            let is_lost = match file.append(&lines, now) {
                 Appended::Written => false,
                 Appended::Failed(error) => {
                     let name = file.sink.name();

@@ -1,6 +1,6 @@
 //! The audit of what agents ask and are allowed. Never what was said; requests are noted by the guard.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use gembridge_api::admin::metrics::names;
 use gembridge_core::BoxFuture;
@@ -8,6 +8,7 @@ use gembridge_core::log::LogEntry;
 use gembridge_core::model::{AgentName, Answer, AnsweredBy, Ask, AskBody, AskId, Event, Principal, Seq, SessionId};
 use gembridge_core::store::{LogWriter, Reopened, SessionRecord, Store, StoreError, TurnStart};
 use gembridge_store::DiskStore;
+use metrics::Histogram;
 
 /// The sessions on disk, with an eye on what agents ask, who answers, and how long turns take: all of it passes here.
 pub struct AuditedStore(pub DiskStore);
@@ -70,6 +71,8 @@ struct AuditedWriter {
     agent: AgentName,
     /// When the turn that runs began.
     began: Option<Instant>,
+    /// Where the length of turns is noted, found by the first that ends.
+    turn_seconds: Option<Histogram>,
     /// Questions without an answer; as few as the session allows.
     open: Vec<Ask>,
 }
@@ -77,7 +80,16 @@ struct AuditedWriter {
 impl AuditedWriter {
     fn over(inner: Box<dyn LogWriter>, record: &SessionRecord) -> Box<dyn LogWriter> {
         let (principal, agent) = (record.principal.clone(), record.agent.clone());
-        Box::new(Self { inner, session: record.id, principal, agent, began: None, open: Vec::new() })
+        let (session, open) = (record.id, Vec::new());
+        Box::new(Self { inner, session, principal, agent, began: None, turn_seconds: None, open })
+    }
+
+    fn note_length(&mut self, turn: Duration) {
+        let seconds = self.turn_seconds.get_or_insert_with(|| {
+            let agent = self.agent.as_str().to_owned();
+            metrics::histogram!(names::AGENT_TURN_SECONDS, "agent" => agent)
+        });
+        seconds.record(turn.as_secs_f64());
     }
 
     fn note(&self, ask: AskId, asked: Option<&Ask>, answer: &Answer, by: AnsweredBy) {
@@ -109,9 +121,7 @@ impl LogWriter for AuditedWriter {
                 Event::Ended(_) => {
                     self.open.clear();
                     if let Some(began) = self.began.take() {
-                        let agent = self.agent.as_str().to_owned();
-                        let turn = metrics::histogram!(names::AGENT_TURN_SECONDS, "agent" => agent);
-                        turn.record(began.elapsed().as_secs_f64());
+                        self.note_length(began.elapsed());
                     }
                 }
                 _ => {}

@@ -108,13 +108,12 @@ impl Actor {
         let turn = TurnId(self.last_turn.0 + 1);
         let ahead = self.queue.len() + usize::from(busy);
         let title = if self.record.title.is_none() { title_of(&prompt) } else { None };
-        let prompted = Draft { turn: Some(turn), event: Event::Prompted { prompt: prompt.clone(), by }, frame: None };
-        let waiting = Waiting { turn, prompt, memory, offer: offer.map(Box::new) };
-        let seq = if self.is_free_for(&waiting) && self.hand_over(&waiting.prompt) {
-            self.log_start(prompted, waiting)?
+        let seq = if self.is_free_for(offer.as_ref()) && self.hand_over(&prompt) {
+            self.log_start(turn, Event::Prompted { prompt, by }, offer)?
         } else {
-            let seq = self.journal.append(vec![prompted])?;
-            self.queue.push(waiting);
+            let event = Event::Prompted { prompt: prompt.clone(), by };
+            let seq = self.journal.append(vec![Draft { turn: Some(turn), event, frame: None }])?;
+            self.queue.push(Waiting { turn, prompt, memory, offer: offer.map(Box::new) });
             seq
         };
         self.last_turn = turn;

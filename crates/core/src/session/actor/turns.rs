@@ -11,6 +11,7 @@ use crate::model::{Answer, Event, Failure, FailureKind, Outcome, Prompt, Seq, Ti
 use crate::session::agent::Agent;
 use crate::session::journal::{NOT_KEPT, ended_by, waits_in};
 use crate::session::queue::Waiting;
+use crate::tool_host::Offer;
 use crate::turn::{Action, Turn};
 
 /// A prompt that the agent did not take.
@@ -50,11 +51,11 @@ impl Actor {
         }
     }
 
-    /// Whether nothing stands between this prompt and the agent.
-    pub(super) fn is_free_for(&mut self, waiting: &Waiting) -> bool {
+    /// Whether nothing stands between the agent and a prompt that comes with this.
+    pub(super) fn is_free_for(&mut self, offer: Option<&Offer>) -> bool {
         matches!(self.stage, Stage::Idle)
             && self.queue.len() == 0
-            && self.has_read(waiting.offer.as_deref())
+            && self.has_read(offer)
             && self.journal.check().is_ok()
     }
 
@@ -64,14 +65,14 @@ impl Actor {
     }
 
     /// Writes a prompt that the agent has, and its start, with one write. Gives the number of the prompt.
-    pub(super) fn log_start(&mut self, prompted: Draft, waiting: Waiting) -> Result<Seq, Error> {
-        let started = Draft { turn: Some(waiting.turn), event: Event::Started, frame: None };
-        match self.journal.append(vec![prompted, started]) {
+    pub(super) fn log_start(&mut self, id: TurnId, prompted: Event, offer: Option<Offer>) -> Result<Seq, Error> {
+        let draft = |event| Draft { turn: Some(id), event, frame: None };
+        match self.journal.append(vec![draft(prompted), draft(Event::Started)]) {
             Ok(last) => {
-                if let Some(offer) = waiting.offer {
-                    self.offer = *offer;
+                if let Some(offer) = offer {
+                    self.offer = offer;
                 }
-                let turn = Turn::start(self.record.id, waiting.turn, self.limits, self.policy.clone(), Instant::now());
+                let turn = Turn::start(self.record.id, id, self.limits, self.policy.clone(), Instant::now());
                 self.stage = Stage::Running(Box::new(turn));
                 self.note_told(None, last);
                 Ok(Seq(last.0 - 1))
