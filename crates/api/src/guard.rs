@@ -11,6 +11,7 @@ pub mod record;
 
 mod answer;
 mod credential;
+mod meters;
 mod refusals;
 mod ticket;
 
@@ -37,6 +38,7 @@ use self::address::{Household, Proxies};
 use self::answer::Revocation;
 use self::body::{Bodies, BodyLimits, Room, check_media};
 use self::host::{Hosts, Via};
+use self::meters::Meters;
 use self::origin::{AllowedOrigin, Origins};
 use self::rate::{Allowance, Exceeded, Rate, RateTable};
 use self::record::Record;
@@ -103,6 +105,7 @@ pub struct Guard {
     tickets: Tickets,
     refusals: Refusals,
     bodies: Bodies,
+    meters: Arc<Meters>,
 }
 
 /// Passed every check; `Preflight` is answered here.
@@ -136,6 +139,7 @@ impl Guard {
             tickets: Tickets::default(),
             refusals: Refusals::default(),
             bodies: Bodies::new(config.bodies),
+            meters: Arc::default(),
         })
     }
 
@@ -178,7 +182,7 @@ impl Guard {
     {
         let peer = request.extensions().get::<Peer>().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.0.ip());
         let client = self.proxies.client(peer, request.headers());
-        let record = Record::begin(&request, client);
+        let record = Record::begin(&request, client, &self.meters);
         request.extensions_mut().insert(record.id);
         request.extensions_mut().insert(record.notes.clone());
         let asked = Asked { version: request.version(), has_body: !request.body().is_end_stream() };

@@ -7,6 +7,7 @@ mod afterwards;
 mod connection;
 mod drain;
 mod rejection;
+mod rounds;
 mod socket;
 mod turn_away;
 

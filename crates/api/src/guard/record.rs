@@ -10,7 +10,7 @@ use axum::http::{Method, StatusCode, header};
 use axum::response::Response;
 use gembridge_core::model::Principal;
 
-use crate::admin::metrics::names;
+use crate::guard::meters::Meters;
 use crate::identity::RequestId;
 use crate::server::Afterwards;
 
@@ -88,10 +88,11 @@ pub struct Record {
     ended: bool,
     /// Where nobody waits for the books.
     afterwards: Option<Afterwards>,
+    meters: Arc<Meters>,
 }
 
 impl Record {
-    pub fn begin(request: &Request, client: IpAddr) -> Self {
+    pub fn begin(request: &Request, client: IpAddr, meters: &Arc<Meters>) -> Self {
         let id = RequestId::fresh();
         // Text of strangers goes in as strings: the log's writers escape those, and not what is only displayed.
         tracing::info!(
@@ -103,7 +104,7 @@ impl Record {
             user_agent = request.headers().get(header::USER_AGENT).and_then(|agent| agent.to_str().ok()),
             "request started"
         );
-        metrics::gauge!(names::ACTIVE_REQUESTS).increment(1.0);
+        meters.begun();
         Self {
             id,
             notes: RequestNotes::new(Instant::now()),
@@ -112,6 +113,7 @@ impl Record {
             status: None,
             ended: false,
             afterwards: request.extensions().get().cloned(),
+            meters: Arc::clone(meters),
         }
     }
 
@@ -179,19 +181,12 @@ impl Record {
     }
 
     fn measure(&self, status: u16, took: Duration, notes: &Notes) {
-        metrics::gauge!(names::ACTIVE_REQUESTS).decrement(1.0);
-        let route = self.route().to_owned();
-        metrics::counter!(names::REQUESTS, "route" => route.clone(), "method" => label(&self.method), "status" => status.to_string())
-            .increment(1);
-        metrics::histogram!(names::REQUEST_SECONDS, "route" => route).record(took.as_secs_f64());
+        self.meters.ended(self.route(), &self.method, status, took);
         if let Some(first) = notes.first_token {
-            metrics::histogram!(names::FIRST_TOKEN_SECONDS).record(first.as_secs_f64());
+            self.meters.first_token(first);
         }
-        let Some(model) = &notes.model_used else { return };
-        for (kind, tokens) in [("input", notes.input_tokens), ("output", notes.output_tokens)] {
-            if let Some(tokens) = tokens {
-                metrics::counter!(names::TOKENS, "model" => model.clone(), "kind" => kind).increment(tokens);
-            }
+        if let Some(model) = &notes.model_used {
+            self.meters.tokens(model, notes.input_tokens, notes.output_tokens);
         }
     }
 }
@@ -207,17 +202,6 @@ fn perform(afterwards: Option<&Afterwards>, work: impl FnOnce() + Send + 'static
     match afterwards {
         Some(afterwards) => afterwards.add(work),
         None => work(),
-    }
-}
-
-fn label(method: &Method) -> &'static str {
-    match *method {
-        Method::GET => "GET",
-        Method::HEAD => "HEAD",
-        Method::POST => "POST",
-        Method::DELETE => "DELETE",
-        Method::OPTIONS => "OPTIONS",
-        _ => "other",
     }
 }
 

@@ -30,6 +30,7 @@ use crate::server::activity::{Activity, Arriving, Departing, Flight, Phase};
 use crate::server::admission::{Kind, Slot};
 use crate::server::afterwards::Afterwards;
 use crate::server::drain::Drain;
+use crate::server::rounds::Rounds;
 use crate::server::socket::{Socket, tune};
 use crate::server::turn_away::{no_more, no_room};
 use crate::server::{Deadlines, Peer, ServerConfig};
@@ -213,6 +214,7 @@ impl Link {
         if self.kind == Kind::Spare {
             builder.keep_alive(false);
         }
+        let rounds = Rounds::of(poll_fn(|cx| Poll::Ready(cx.waker().clone())).await);
         loop {
             let service = service_fn(|request| self.answer(request, Departing::new));
             let mut connection = builder.serve_connection(TokioIo::new(socket), service).with_upgrades();
@@ -220,7 +222,7 @@ impl Link {
             let rests = {
                 let mut words = pin!(async { tokio::join!(self.context.drain.begun(), self.context.drain.over()) });
                 let mut registered = false;
-                poll_fn(|cx| {
+                let mut step = |cx: &mut std::task::Context<'_>| {
                     // First what has come, then the word to drain: a request that was sent before it is answered.
                     let mut polled = Pin::new(&mut connection).poll(cx);
                     // Polled once, to be woken by it: its waker stays good, since a connection never changes its task.
@@ -238,8 +240,8 @@ impl Link {
                         return Poll::Ready(false);
                     }
                     clock.poll(cx, &self.activity).map(|expired| expired == Expired::Rest)
-                })
-                .await
+                };
+                poll_fn(|_| rounds.poll(&mut step)).await
             };
             if !rests {
                 return;
