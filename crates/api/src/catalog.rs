@@ -34,6 +34,7 @@ pub struct Catalog {
     config: CatalogConfig,
     /// In the order in which they are listed: the default first.
     agents: Vec<(AgentName, Arc<dyn Driver>)>,
+    fingerprints: HashMap<AgentName, Arc<str>>,
     /// When an agent was last asked what it offers, to no avail.
     asked: Mutex<HashMap<AgentName, Instant>>,
     /// Models that an agent refused, by when.
@@ -63,7 +64,8 @@ impl Catalog {
         agents.sort_by(|(one, _), (other, _)| {
             (*one != config.default_agent, one.as_str()).cmp(&(*other != config.default_agent, other.as_str()))
         });
-        Self { config, agents, asked: Mutex::default(), refused: Mutex::default() }
+        let fingerprints = agents.iter().map(|(name, _)| (name.clone(), fingerprint(name))).collect();
+        Self { config, agents, fingerprints, asked: Mutex::default(), refused: Mutex::default() }
     }
 
     pub fn is_strict(&self) -> bool {
@@ -79,15 +81,10 @@ impl Catalog {
         self.driver(agent)?.facts().map(|facts| facts.prompt)
     }
 
-    /// Stands for the setup that answers: the agent and this version. Known before the agent has said anything, so that
-    /// it is the same from the first answer on.
-    pub fn fingerprint(&self, agent: &AgentName) -> String {
-        let text = format!("{agent} {}", env!("CARGO_PKG_VERSION"));
-        // FNV-1a: a short name for a setup, nothing more.
-        let digest = text
-            .bytes()
-            .fold(0xcbf2_9ce4_8422_2325_u64, |digest, byte| (digest ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
-        format!("fp_{:010x}", digest & 0xff_ffff_ffff)
+    /// Stands for the setup that answers. Known before the agent has said anything, so that it is the same from the
+    /// first answer on.
+    pub fn fingerprint(&self, agent: &AgentName) -> Arc<str> {
+        self.fingerprints.get(agent).map_or_else(|| fingerprint(agent), Arc::clone)
     }
 
     /// Everything that can run. A model that two agents have is listed with its agent's name the second time.
@@ -172,4 +169,13 @@ impl Catalog {
     fn driver(&self, agent: &AgentName) -> Option<&dyn Driver> {
         self.agents.iter().find(|(name, _)| name == agent).map(|(_, driver)| driver.as_ref())
     }
+}
+
+/// A short name for an agent and this version, by FNV-1a.
+fn fingerprint(agent: &AgentName) -> Arc<str> {
+    let text = format!("{agent} {}", env!("CARGO_PKG_VERSION"));
+    let digest = text
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |digest, byte| (digest ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    format!("fp_{:010x}", digest & 0xff_ffff_ffff).into()
 }

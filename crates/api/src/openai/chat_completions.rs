@@ -3,11 +3,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use axum::Extension;
-use axum::body::Body;
-use axum::extract::State;
-use axum::extract::rejection::BytesRejection;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Response, header};
+use axum::body::{Body, to_bytes};
+use axum::extract::{Request, State};
+use axum::http::{Extensions, HeaderMap, HeaderName, HeaderValue, Response, header};
 use bytes::Bytes;
 use gembridge_core::fair::Permit;
 use gembridge_core::model::Timestamp;
@@ -55,21 +53,14 @@ const PROCESSING: HeaderName = HeaderName::from_static("openai-processing-ms");
         (status = 504, description = "The agent took too long"),
     )
 )]
-pub(super) async fn create(
-    State(app): State<Arc<OpenAi>>,
-    Extension(identity): Extension<Identity>,
-    request_id: Option<Extension<RequestId>>,
-    notes: Option<Extension<RequestNotes>>,
-    headers: HeaderMap,
-    body: Result<Bytes, BytesRejection>,
-) -> Response<Body> {
-    let request = request_id.map_or_else(RequestId::fresh, |Extension(id)| id);
-    let notes = notes.map(|Extension(notes)| notes);
-    let call = Call { app, identity, request, notes, received: Instant::now() };
-    match call.answer(&headers, body).await {
-        Ok(response) => response,
-        Err(problem) => error::response(&problem, &request),
-    }
+pub(super) async fn create(State(app): State<Arc<OpenAi>>, request: Request) -> Response<Body> {
+    let (parts, body) = request.into_parts();
+    let id = parts.extensions.get().copied().unwrap_or_else(RequestId::fresh);
+    let answer = match Call::new(app, id, &parts.extensions) {
+        Ok(call) => call.answer(&parts.headers, body).await,
+        Err(nobody) => Err(nobody),
+    };
+    answer.unwrap_or_else(|problem| error::response(&problem, &id))
 }
 
 /// The same under the address that some clients build.
@@ -79,15 +70,8 @@ pub(super) async fn create(
     request_body = wire::ChatRequest,
     responses((status = 200, description = "As `/v1/chat/completions`", body = wire::Completion))
 )]
-pub(super) async fn create_unversioned(
-    state: State<Arc<OpenAi>>,
-    identity: Extension<Identity>,
-    request_id: Option<Extension<RequestId>>,
-    notes: Option<Extension<RequestNotes>>,
-    headers: HeaderMap,
-    body: Result<Bytes, BytesRejection>,
-) -> Response<Body> {
-    create(state, identity, request_id, notes, headers, body).await
+pub(super) async fn create_unversioned(state: State<Arc<OpenAi>>, request: Request) -> Response<Body> {
+    create(state, request).await
 }
 
 /// To read so many bytes takes less time than to have them read elsewhere is worth.
@@ -103,8 +87,16 @@ pub(super) struct Call {
 }
 
 impl Call {
-    async fn answer(self, headers: &HeaderMap, body: Result<Bytes, BytesRejection>) -> Result<Response<Body>, Problem> {
-        let body = body.map_err(|rejection| unreadable(&rejection))?;
+    /// The guard has said who asks.
+    fn new(app: Arc<OpenAi>, request: RequestId, known: &Extensions) -> Result<Self, Problem> {
+        let nobody = || Problem::new(Kind::Internal, "nobody knows who asks");
+        let identity = known.get::<Identity>().cloned().ok_or_else(nobody)?;
+        Ok(Self { app, identity, request, notes: known.get().cloned(), received: Instant::now() })
+    }
+
+    async fn answer(self, headers: &HeaderMap, body: Body) -> Result<Response<Body>, Problem> {
+        // Under the guard's limit, which has read it.
+        let body = to_bytes(body, usize::MAX).await.map_err(|failure| unreadable(&failure))?;
         let pin = self.pinned(headers).await?;
         let (call, order) = self.understood(body, pin).await?;
         call.carry_out(order).await
@@ -256,10 +248,6 @@ fn with_type(body: Body, kind: HeaderValue) -> Response<Body> {
     response
 }
 
-fn unreadable(rejection: &BytesRejection) -> Problem {
-    let kind = match rejection.status().as_u16() {
-        413 => Kind::TooLarge,
-        _ => Kind::Invalid,
-    };
-    Problem::new(kind, format!("the body could not be read: {}", rejection.body_text()))
+fn unreadable(failure: &axum::Error) -> Problem {
+    Problem::new(Kind::Invalid, format!("the body could not be read: {failure}"))
 }

@@ -23,6 +23,8 @@ pub(super) use reading::{Reading, ReadingOptions, is_done_for_the_prompt};
 pub(super) use usage::Tally;
 pub(super) use whole::Wholes;
 
+use std::sync::Arc;
+
 use super::wire;
 
 /// What is the same in every chunk of an answer.
@@ -32,7 +34,7 @@ pub(super) struct Head {
     /// UNIX time in seconds.
     pub created: u64,
     pub model: String,
-    pub system_fingerprint: String,
+    pub system_fingerprint: Arc<str>,
 }
 
 /// Takes the pieces of one answer. Text comes as the body of a JSON string.
