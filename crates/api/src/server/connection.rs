@@ -242,8 +242,7 @@ impl Link {
                     clock.poll(cx, &self.activity).map(|expired| expired == Expired::Rest)
                 };
                 // A stream is woken by others alone, and for those the task's own bell is the nearer one.
-                let is_answering = || self.activity.is_answering();
-                poll_fn(|cx| if is_answering() { step(cx) } else { rounds.poll(&mut step) }).await
+                poll_fn(|cx| if self.activity.is_answering() { step(cx) } else { rounds.poll(&mut step) }).await
             };
             if !rests {
                 return;
