@@ -33,7 +33,7 @@ impl Retiring {
         }
     }
 
-    /// How long it took to know how much there is.
+    /// How long it takes to know how much is left.
     async fn look(&self) -> Duration {
         let keep = self.retention(Timestamp::now());
         if keep == Retention::default() {
@@ -46,7 +46,7 @@ impl Retiring {
                     let (keep_days, keep_mb) = (self.days, self.megabytes);
                     tracing::info!(sessions, keep_days, keep_mb, "old sessions were deleted");
                 }
-                retired.measured_for
+                retired.next_look
             }
             Err(error) => {
                 tracing::warn!(%error, "old sessions could not be deleted; they are tried again");

@@ -13,6 +13,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::files::failure;
 
 pub(super) use records::{Oldest, delete, exists, insert, list, oldest, record, update};
+pub(super) use schema::give_back;
 
 /// How many requests may wait, and how many become one commit. Beyond it callers wait for a place.
 const QUEUE: usize = 256;

@@ -32,25 +32,28 @@ pub struct Retention {
 pub struct Retired {
     /// Those that are gone, the one used longest ago first.
     pub records: Vec<SessionRecord>,
-    /// How long it took to know how much there is.
-    pub measured_for: Duration,
+    /// How long it takes to look at what stays: the time that this look took, less the part of those that are gone.
+    pub next_look: Duration,
 }
 
 impl DiskStore {
     /// Forgets the sessions that shall not stay, records and logs.
     pub async fn retire(&self, keep: Retention) -> Result<Retired, StoreError> {
         let began = Instant::now();
-        let mut surplus = match keep.bytes {
-            Some(most) => self.blocking(|disk| bytes_below(&disk.folder.sessions())).await?.saturating_sub(most),
-            None => 0,
+        let all = match keep.bytes {
+            Some(_) => self.blocking(|disk| Extent::of(&disk.folder.sessions())).await?,
+            None => Extent::default(),
         };
-        let mut retired = Retired { records: Vec::new(), measured_for: began.elapsed() };
+        let look = began.elapsed();
+        let mut surplus = all.bytes.saturating_sub(keep.bytes.unwrap_or(u64::MAX));
+        let mut files_left = all.files;
+        let mut records = Vec::new();
         let is_old = |record: &SessionRecord| keep.since.is_some_and(|since| record.updated < since);
         let mut after = Oldest::START;
         loop {
             let from = after.clone();
             let batch = self.disk.database.run(move |connection| database::oldest(connection, &from, BATCH)).await?;
-            let Some(last) = batch.last() else { return Ok(retired) };
+            let Some(last) = batch.last() else { break };
             after = Oldest::after(last);
             let mut leaving = JoinSet::new();
             let mut stays = false;
@@ -62,9 +65,10 @@ impl DiskStore {
                 // Whoever has the log open has this too, and nobody opens it while we do.
                 let Ok(claim) = Claim::take(&self.disk, record.id) else { continue };
                 let id = record.id;
-                let size = self.blocking(move |disk| bytes_below(&disk.folder.session(id))).await?;
-                surplus = surplus.saturating_sub(size);
-                retired.records.push(record);
+                let extent = self.blocking(move |disk| Extent::of(&disk.folder.session(id))).await?;
+                surplus = surplus.saturating_sub(extent.bytes);
+                files_left = files_left.saturating_sub(extent.files);
+                records.push(record);
                 let store = self.clone();
                 // Together, since each waits for the disk.
                 leaving.spawn(async move {
@@ -73,34 +77,54 @@ impl DiskStore {
                     deleted
                 });
             }
+            let anything_left = !leaving.is_empty();
             for deleted in leaving.join_all().await {
                 deleted?;
             }
+            if anything_left {
+                self.disk.database.run(database::give_back).await?;
+            }
             if stays {
-                return Ok(retired);
+                break;
             }
         }
+        Ok(Retired { records, next_look: part(look, files_left, all.files) })
     }
 }
 
-/// How large all files below a folder are.
-fn bytes_below(folder: &Path) -> Result<u64, StoreError> {
-    let (mut bytes, mut folders) = (0, vec![folder.to_owned()]);
-    while let Some(folder) = folders.pop() {
-        let entries = match fs::read_dir(&folder) {
-            // Deleted meanwhile.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-            entries => entries.map_err(|error| failure(&error))?,
-        };
-        for entry in entries {
-            let entry = entry.map_err(|error| failure(&error))?;
-            match entry.metadata() {
-                Ok(metadata) if metadata.is_dir() => folders.push(entry.path()),
-                Ok(metadata) => bytes += metadata.len(),
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => return Err(failure(&error)),
+fn part(whole: Duration, left: u32, all: u32) -> Duration {
+    whole.saturating_mul(left) / all.max(1)
+}
+
+/// What there is below a folder.
+#[derive(Default)]
+struct Extent {
+    bytes: u64,
+    files: u32,
+}
+
+impl Extent {
+    fn of(folder: &Path) -> Result<Self, StoreError> {
+        let (mut extent, mut folders) = (Self::default(), vec![folder.to_owned()]);
+        while let Some(folder) = folders.pop() {
+            let entries = match fs::read_dir(&folder) {
+                // Deleted meanwhile.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                entries => entries.map_err(|error| failure(&error))?,
+            };
+            for entry in entries {
+                let entry = entry.map_err(|error| failure(&error))?;
+                match entry.metadata() {
+                    Ok(metadata) if metadata.is_dir() => folders.push(entry.path()),
+                    Ok(metadata) => {
+                        extent.bytes += metadata.len();
+                        extent.files += 1;
+                    }
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                    Err(error) => return Err(failure(&error)),
+                }
             }
         }
+        Ok(extent)
     }
-    Ok(bytes)
 }

@@ -61,3 +61,62 @@ async fn sessions_that_are_too_large_together_leave_oldest_first_until_the_rest_
     assert_eq!(store.list(None, 1_000).await.unwrap().len(), ids.len() - gone.len());
     assert_eq!(std::fs::read_dir(root.path().join("deleted")).map_or(0, Iterator::count), 0);
 }
+
+/// How long the database is once everything of it is in one file.
+fn database_bytes(root: &Path) -> u64 {
+    std::fs::metadata(root.join("gembridge.db")).unwrap().len()
+}
+
+#[tokio::test]
+async fn what_sessions_took_in_the_database_is_given_back_with_them() {
+    let root = TempDir::new().unwrap();
+    let store = DiskStore::open(root.path()).unwrap();
+    for age in 0..2_000 {
+        store.create(record("me", age)).await.unwrap();
+    }
+    drop(store);
+    let full = database_bytes(root.path());
+    let store = DiskStore::open(root.path()).unwrap();
+    let keep = Retention { since: Some(Timestamp(1_990)), bytes: None };
+    assert_eq!(store.retire(keep).await.unwrap().records.len(), 1_990);
+    drop(store);
+    let left = database_bytes(root.path());
+    assert!(left < full / 8, "{full} bytes of two thousand, {left} of ten");
+}
+
+#[tokio::test]
+async fn a_database_of_before_that_could_not_shrink_learns_it_and_keeps_its_records() {
+    let root = TempDir::new().unwrap();
+    let store = DiskStore::open(root.path()).unwrap();
+    let id = session(&store, 10).await;
+    drop(store);
+    let path = root.path().join("gembridge.db");
+    let vacuum = |database: &rusqlite::Connection| {
+        database.pragma_query_value(None, "auto_vacuum", |row| row.get::<_, u32>(0)).unwrap()
+    };
+    let before = rusqlite::Connection::open(&path).unwrap();
+    before.pragma_update(None, "journal_mode", "DELETE").unwrap();
+    before.execute_batch("PRAGMA auto_vacuum = NONE; VACUUM").unwrap();
+    assert_eq!(vacuum(&before), 0);
+    before.pragma_update(None, "journal_mode", "WAL").unwrap();
+    drop(before);
+
+    let store = DiskStore::open(root.path()).unwrap();
+    assert!(store.record(id).await.is_ok());
+    drop(store);
+    let after = rusqlite::Connection::open(&path).unwrap();
+    assert_eq!(vacuum(&after), 2, "it gives back what it does not need, by and by");
+}
+
+#[tokio::test]
+async fn the_next_look_is_told_for_what_stays_and_not_for_what_is_gone() {
+    let root = TempDir::new().unwrap();
+    let store = DiskStore::open(root.path()).unwrap();
+    for age in 0..200 {
+        session(&store, age).await;
+    }
+    let all = store.retire(Retention { since: None, bytes: Some(u64::MAX) }).await.unwrap();
+    assert!(!all.next_look.is_zero(), "everything stays, and takes its time again");
+    let none = store.retire(Retention { since: None, bytes: Some(0) }).await.unwrap();
+    assert_eq!((none.records.len(), none.next_look), (200, std::time::Duration::ZERO));
+}

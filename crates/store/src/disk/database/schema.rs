@@ -34,6 +34,11 @@ const NEWEST: u32 = 1;
 const VERSION_OFFSET: usize = 60;
 const MAGIC: &[u8] = b"SQLite format 3\0";
 
+/// `SQLite`'s name for a file that can be made shorter bit by bit; otherwise it stays as long as it ever was.
+const BY_AND_BY: u32 = 2;
+/// How many empty pages leave the file in one go: nobody's commit waits long for it.
+const PAGES_AT_ONCE: u32 = 256;
+
 pub(super) fn open(path: &Path) -> Result<Connection, StoreError> {
     // SQLite would make it readable by others.
     let file = private_file().create(true).truncate(false).open(path);
@@ -57,9 +62,29 @@ fn prepare(path: &Path, connection: &mut Connection) -> Result<(), StoreError> {
     let version = connection.pragma_query_value(None, "user_version", |row| row.get::<_, u32>(0)).map_err(failed)?;
     refuse_newer(path, version)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false).map_err(failed)?;
+    if let Err(error) = let_it_shrink(connection) {
+        // A full disk, for one: what is there can be used all the same.
+        tracing::warn!(%error, "the database of session records keeps its length until the next start");
+    }
     connection.pragma_update(None, "journal_mode", "WAL").map_err(failed)?;
     connection.pragma_update(None, "synchronous", "FULL").map_err(failed)?;
     migrate(connection, version).map_err(failed)
+}
+
+fn let_it_shrink(connection: &Connection) -> Result<(), rusqlite::Error> {
+    let vacuum = connection.pragma_query_value(None, "auto_vacuum", |row| row.get::<_, u32>(0))?;
+    if vacuum != BY_AND_BY {
+        // It holds for a file that is written from its beginning.
+        connection.pragma_update(None, "auto_vacuum", BY_AND_BY)?;
+        connection.execute_batch("VACUUM")?;
+    }
+    Ok(())
+}
+
+/// Gives the disk back what deleted rows took, a bounded part of it.
+pub(in super::super) fn give_back(connection: &Connection) -> Result<(), StoreError> {
+    // Each step frees one page.
+    connection.pragma(None, "incremental_vacuum", PAGES_AT_ONCE, |_| Ok(())).map_err(|error| refusal(&error))
 }
 
 fn migrate(connection: &mut Connection, version: u32) -> Result<(), rusqlite::Error> {
