@@ -1,7 +1,8 @@
-//! Who sends a request, once the key is known.
+//! Who sends a request, once the key is known, and the names under which requests and sessions are told apart.
 
 use std::fmt;
 
+use axum::http::HeaderName;
 use gembridge_core::model::Principal;
 use gembridge_core::session::Viewer;
 use serde::Serialize;
@@ -31,6 +32,9 @@ impl Identity {
         }
     }
 }
+
+/// Names the session that answered; in a request, the one to go on with.
+pub const SESSION_HEADER: HeaderName = HeaderName::from_static("x-session-id");
 
 /// The number of a request: in its response, in every error, and in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

@@ -11,7 +11,7 @@ use axum::response::Response;
 use gembridge_core::model::Principal;
 
 use crate::guard::meters::Meters;
-use crate::identity::RequestId;
+use crate::identity::{RequestId, SESSION_HEADER};
 use crate::server::Afterwards;
 
 /// What a route knows of its request, for the record of its end. In the request's extensions.
@@ -124,7 +124,7 @@ impl Record {
     /// Notes for the audit who was answered how: never what was said.
     pub fn audit(&self, principal: Principal, response: &Response) {
         let (id, route, method) = (self.id, self.route.clone(), self.method.clone());
-        let session = response.headers().get("x-session-id").cloned();
+        let session = response.headers().get(SESSION_HEADER).cloned();
         let status = response.status().as_u16();
         perform(self.afterwards.as_ref(), move || {
             tracing::info!(

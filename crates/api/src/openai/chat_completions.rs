@@ -19,11 +19,10 @@ use super::order::{Order, Pin};
 use super::{OpenAi, ToolResults, error, wire};
 use crate::catalog::{Certainty, Resolved};
 use crate::guard::record::RequestNotes;
-use crate::identity::{Identity, RequestId};
+use crate::identity::{Identity, RequestId, SESSION_HEADER};
 use crate::problem::{Kind, Problem};
 use crate::sse;
 
-pub(super) const SESSION: HeaderName = HeaderName::from_static("x-session-id");
 const QUEUE: HeaderName = HeaderName::from_static("x-queue-ms");
 const IGNORED: HeaderName = HeaderName::from_static("x-gembridge-ignored");
 const LEFT_OUT: HeaderName = HeaderName::from_static("x-gembridge-left-out");
@@ -217,7 +216,7 @@ impl Call {
             }
         };
         if !beginnings.sessions.is_empty() {
-            put(SESSION, &beginnings.sessions.join(", "));
+            put(SESSION_HEADER, &beginnings.sessions.join(", "));
         }
         if !wishes.ignored.is_empty() {
             put(IGNORED, &wishes.ignored.join(", "));

@@ -12,11 +12,12 @@ use gembridge_core::session::demand::Demand;
 use gembridge_core::tool_host::{Format, Offer, ToolHost};
 
 use super::begin::{Plan, Route};
-use super::chat_completions::{Call, SESSION};
+use super::chat_completions::Call;
 use super::decode::{self, Choice, FollowUp, Wishes};
 use super::encode::{CallOptions, Strict};
 use super::resume::Resume;
 use crate::catalog::Resolved;
+use crate::identity::SESSION_HEADER;
 use crate::problem::Problem;
 
 /// What is to be done, once the request is understood.
@@ -45,7 +46,7 @@ pub(super) struct Pin {
 
 impl Call {
     pub(super) async fn pinned(&self, headers: &HeaderMap) -> Result<Option<Pin>, Problem> {
-        let Some(value) = headers.get(&SESSION) else { return Ok(None) };
+        let Some(value) = headers.get(SESSION_HEADER) else { return Ok(None) };
         let name = String::from_utf8_lossy(value.as_bytes());
         let unknown = || Error::UnknownSession(name.chars().take(64).collect());
         let id: SessionId = name.trim().parse().map_err(|_| unknown())?;

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use gembridge_core::driver::ToolServer;
-use gembridge_core::model::{Answer, AskBody, Content, Failure, FailureKind, Prompt, PromptAbilities};
+use gembridge_core::model::{Answer, AskBody, Content, Failure, FailureKind, Opaque, Prompt, PromptAbilities};
 use serde::Serialize;
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -84,11 +84,14 @@ fn block(content: &Content, can: PromptAbilities) -> Result<Block<'_>, Failure> 
             let (mime_type, blob) = (mime.as_deref(), Some(data.to_str()));
             Block::Resource { resource: Embedded { uri, mime_type, text: None, blob } }
         }
-        // Parsed, since a value that was spread over several lines has to go out as one.
-        Content::Other { body, .. } => {
-            Block::Other(serde_json::from_slice(&body.0).map_err(|error| unsendable(&error))?)
-        }
+        Content::Other { body, .. } => Block::Other(on_one_line(body).map_err(|error| unsendable(&error))?),
     })
+}
+
+/// As it came, to the last digit of its numbers. Line ends are blank space wherever JSON allows them.
+fn on_one_line(value: &Opaque) -> Result<Box<RawValue>, serde_json::Error> {
+    let value: &RawValue = serde_json::from_slice(&value.0)?;
+    RawValue::from_string(value.get().replace(['\n', '\r'], " "))
 }
 
 fn unsendable(error: &serde_json::Error) -> Failure {
@@ -166,7 +169,7 @@ fn line(message: &impl Serialize) -> Bytes {
 
 #[cfg(test)]
 mod tests {
-    use gembridge_core::model::{Opaque, Text};
+    use gembridge_core::model::Text;
 
     use super::*;
 
@@ -178,15 +181,17 @@ mod tests {
         String::from_utf8(prompt(1, "one", &blocks).to_vec()).unwrap()
     }
 
+    const SPREAD: &str = "{\n\"type\": \"hologram\",\r\n\"at\":0.12345678901234567890123}";
+
     #[test]
     fn a_prompt_is_one_line_whatever_is_in_it() {
-        let spread = Content::Other { kind: "hologram".into(), body: Opaque("{\n\"type\": \"hologram\"\n}".into()) };
+        let spread = Content::Other { kind: "hologram".into(), body: Opaque(SPREAD.into()) };
         let half = Content::Text(Text::escaped(r"half \ud83d".into()));
         assert_eq!(
             line(vec![Content::text("a \"b\"\n"), spread, half]),
             concat!(
                 r#"{"jsonrpc":"2.0","id":1,"method":"session/prompt","params":{"sessionId":"one","prompt":["#,
-                r#"{"type":"text","text":"a \"b\"\n"},{"type":"hologram"},{"type":"text","text":"half "#,
+                r#"{"type":"text","text":"a \"b\"\n"},{ "type": "hologram",  "at":0.12345678901234567890123},{"type":"text","text":"half "#,
                 "\u{fffd}\"}]}}"
             )
         );

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
-use serde_json::value::{RawValue, Value};
+use serde_json::value::RawValue;
 
 /// A block that the agent sends.
 #[derive(Deserialize)]
@@ -70,7 +70,7 @@ pub(in crate::acp) enum Block<'a> {
     },
     /// In the agent's dialect already.
     #[serde(untagged)]
-    Other(Value),
+    Other(Box<RawValue>),
 }
 
 /// A resource with its text or its bytes.
