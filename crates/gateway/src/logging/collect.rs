@@ -11,7 +11,7 @@ use tracing::{Event, Metadata, Subscriber};
 use tracing_subscriber::layer::{Context, Layer};
 use tracing_subscriber::registry::LookupSpan;
 
-use super::record::{AUDIT, Fields, Record, Span};
+use super::record::{AUDIT, Fields, Record, Span, Value};
 use super::writer::Sender;
 use crate::config::settings::Level;
 
@@ -125,10 +125,26 @@ fn level_of(metadata: &Metadata<'_>) -> Option<Level> {
 
 impl Visit for Fields {
     fn record_str(&mut self, field: &FieldName, value: &str) {
-        self.put(field.name(), |values| values.push_str(value));
+        self.put(field.name(), Value::Text(value));
+    }
+
+    fn record_u64(&mut self, field: &FieldName, value: u64) {
+        self.put(field.name(), Value::Unsigned(value));
+    }
+
+    fn record_i64(&mut self, field: &FieldName, value: i64) {
+        self.put(field.name(), Value::Signed(value));
+    }
+
+    fn record_f64(&mut self, field: &FieldName, value: f64) {
+        self.put(field.name(), Value::Real(value));
+    }
+
+    fn record_bool(&mut self, field: &FieldName, value: bool) {
+        self.put(field.name(), Value::Flag(value));
     }
 
     fn record_debug(&mut self, field: &FieldName, value: &dyn fmt::Debug) {
-        self.put(field.name(), |values| write!(values, "{value:?}").expect("writing to a String cannot fail"));
+        self.put_text(field.name(), |texts| write!(texts, "{value:?}").expect("writing to a String cannot fail"));
     }
 }

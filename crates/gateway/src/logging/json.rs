@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde::ser::{Serialize, SerializeMap as _, Serializer};
 
-use super::record::{Record, Span, word};
+use super::record::{Record, Span, Value, word};
 
 /// Adds the line of a record to those before it.
 pub fn line(out: &mut Vec<u8>, record: &Record) {
@@ -42,9 +42,21 @@ impl Serialize for Span {
 /// Names and values, as an object.
 struct Pairs<I>(I);
 
-impl<'v, I: Iterator<Item = (&'static str, &'v str)> + Clone> Serialize for Pairs<I> {
+impl<'v, I: Iterator<Item = (&'static str, Value<&'v str>)> + Clone> Serialize for Pairs<I> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.0.clone())
+    }
+}
+
+impl Serialize for Value<&str> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match *self {
+            Self::Text(text) => serializer.serialize_str(text),
+            Self::Unsigned(number) => serializer.serialize_u64(number),
+            Self::Signed(number) => serializer.serialize_i64(number),
+            Self::Real(number) => serializer.serialize_f64(number),
+            Self::Flag(flag) => serializer.serialize_bool(flag),
+        }
     }
 }
 
@@ -58,8 +70,6 @@ impl Serialize for ToTheMicrosecond {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::Value;
-
     use super::super::record::{Fields, MESSAGE, sample};
     use super::*;
     use crate::config::settings::Level;
@@ -84,11 +94,23 @@ mod tests {
     }
 
     #[test]
+    fn numbers_and_flags_are_those_of_json() {
+        let mut record = sample(Level::Info, "x");
+        record.fields.put("status", Value::Unsigned(200));
+        record.fields.put("offset", Value::Signed(-3));
+        record.fields.put("ms", Value::Real(0.125));
+        record.fields.put("stream", Value::Flag(true));
+        let line = written(&record);
+        let fields = r#""fields":{"agent":"demo","status":200,"offset":-3,"ms":0.125,"stream":true}"#;
+        assert!(line.contains(fields), "{line}");
+    }
+
+    #[test]
     fn a_record_is_one_line_that_reads_back() {
         let line = written(&sample(Level::Info, "two\nlines \u{1b}[2J"));
         assert_eq!(line.matches('\n').count(), 1);
         assert!(!line.contains('\u{1b}'));
-        let read: Value = serde_json::from_str(&line).unwrap();
+        let read: serde_json::Value = serde_json::from_str(&line).unwrap();
         assert_eq!(read["message"], "two\nlines \u{1b}[2J");
         assert_eq!(read["time"], "2026-01-02T03:04:05.678901Z");
         assert_eq!(read["level"], "info");

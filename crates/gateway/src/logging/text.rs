@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::record::{Record, word};
+use super::record::{Record, Value, word};
 use crate::config::settings::Level;
 use crate::terminal::escape;
 
@@ -54,9 +54,16 @@ pub fn line(out: &mut String, record: &Record, is_coloured: bool) {
 /// Ends a colour.
 const PLAIN: &str = "0";
 
-fn pair(out: &mut String, mark: &str, name: &str, value: &str) {
+fn pair(out: &mut String, mark: &str, name: &str, value: Value<&str>) {
     out.extend([mark, name, "="]);
-    harmless(out, value);
+    let written = match value {
+        Value::Text(text) => return harmless(out, text),
+        Value::Unsigned(number) => write!(out, "{number}"),
+        Value::Signed(number) => write!(out, "{number}"),
+        Value::Real(number) => write!(out, "{number:?}"),
+        Value::Flag(flag) => write!(out, "{flag}"),
+    };
+    written.expect("writing to a String cannot fail");
 }
 
 /// Adds text from outside. Nearly all of it is plain, which is soon seen byte by byte.
@@ -96,6 +103,16 @@ mod tests {
         );
         let coloured = written(&sample(Level::Error, "x"), true);
         assert!(coloured.contains("\u{1b}[31merror\u{1b}[0m"), "{coloured}");
+    }
+
+    #[test]
+    fn numbers_and_flags_stand_as_people_write_them() {
+        let mut record = sample(Level::Info, "x");
+        record.fields.put("status", Value::Unsigned(200));
+        record.fields.put("ms", Value::Real(12.0));
+        record.fields.put("stream", Value::Flag(false));
+        let line = written(&record, false);
+        assert!(line.ends_with("x agent=demo status=200 ms=12.0 stream=false\n"), "{line}");
     }
 
     #[test]
