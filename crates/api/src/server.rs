@@ -167,7 +167,7 @@ impl Server {
                         take(&mut connections, &context, stream, peer, slot);
                     } else {
                         metrics::counter!(names::CONNECTIONS_REFUSED).increment(1);
-                        turn_away::without_service(stream);
+                        turn_away::without_service(stream, peer);
                     }
                 }
             }

@@ -112,7 +112,7 @@ pub async fn serve(context: Arc<Context>, stream: TcpStream, peer: SocketAddr, s
         return;
     }
     let activity = Arc::new(Activity::new());
-    let socket = Socket::new(stream, Arc::clone(&activity), deadlines, slot);
+    let socket = Socket::new(stream, peer, Arc::clone(&activity), deadlines, slot);
     let afterwards = Afterwards::default();
     let link = Link { context, activity, peer, kind, afterwards, declines: AtomicBool::new(false) };
     let mut leaving = Leaving::No;
@@ -323,14 +323,14 @@ impl Link {
         let is_probe = health::is_probe(request.method(), request.uri().path());
         let refusal = match self.kind {
             _ if is_probe => None,
-            Kind::Regular if self.declines.load(Ordering::Relaxed) => Some(no_more as fn() -> _),
+            Kind::Regular if self.declines.load(Ordering::Relaxed) => Some(no_more as fn(_) -> _),
             Kind::Regular => None,
-            Kind::Spare => Some(no_room as fn() -> _),
+            Kind::Spare => Some(no_room as fn(_) -> _),
         };
-        let mut app = self.context.app.clone();
+        let (mut app, peer) = (self.context.app.clone(), self.peer);
         async move {
             let response = match refusal {
-                Some(refusal) => refusal(),
+                Some(refusal) => refusal(peer),
                 None => match app.call(request).await {
                     Ok(response) => response,
                     Err(never) => match never {},

@@ -1,7 +1,10 @@
 //! What hyper says to a request that it cannot read is a bare status. Nobody else writes to a connection without a request,
 //! so it is found on its way out, and goes out as the error that all others are.
 
+use std::net::SocketAddr;
 use std::time::Duration;
+
+use axum::http::StatusCode;
 
 use crate::guard::envelope;
 use crate::identity::RequestId;
@@ -11,36 +14,50 @@ use crate::problem::{Kind, Problem};
 const OURS: &[u8] = b"x-request-id";
 
 /// The whole answer to send instead, if these bytes are hyper's own refusal of a request.
-pub fn instead_of(bytes: &[u8]) -> Option<Vec<u8>> {
+pub fn instead_of(bytes: &[u8], peer: SocketAddr) -> Option<Vec<u8>> {
     let head = bytes.strip_suffix(b"\r\n\r\n")?;
     let status = head.strip_prefix(b"HTTP/1.1 ")?.get(..3)?;
     let is_ours = head.windows(OURS.len()).any(|window| window.eq_ignore_ascii_case(OURS));
     if is_ours || head.len() > 512 || !holds(head, b"content-length: 0") {
         return None;
     }
-    let (line, problem) = match status {
-        b"400" => ("400 Bad Request", Problem::new(Kind::Invalid, "this is no HTTP request that can be read")),
-        b"414" => ("414 URI Too Long", Problem::new(Kind::TooLarge, "the address of the request is too long")),
-        b"431" => (
-            "431 Request Header Fields Too Large",
-            Problem::new(Kind::TooLarge, "the headers of the request are too many or too large"),
-        ),
+    let status = StatusCode::from_bytes(status).ok()?;
+    let problem = match status {
+        StatusCode::BAD_REQUEST => Problem::new(Kind::Invalid, "this is no HTTP request that can be read"),
+        StatusCode::URI_TOO_LONG => Problem::new(Kind::TooLarge, "the address of the request is too long"),
+        StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => {
+            Problem::new(Kind::TooLarge, "the headers of the request are too many or too large")
+        }
         _ => return None,
     };
-    Some(whole(line, &problem))
+    Some(whole(status, &problem, peer))
 }
 
 /// For clients that there is no room for at all.
-pub fn no_service(problem: &Problem) -> Vec<u8> {
-    whole("503 Service Unavailable", problem)
+pub fn no_service(problem: &Problem, peer: SocketAddr) -> Vec<u8> {
+    whole(problem.kind.status(), problem, peer)
 }
 
-fn whole(line: &str, problem: &Problem) -> Vec<u8> {
+/// One record of a request that never came to the guard, so that the log has the number that its client was told. As
+/// loud as those of the requests that the guard refuses, and half as many: strangers gain nothing by them.
+pub fn record(id: &RequestId, peer: SocketAddr, status: StatusCode, problem: &Problem) {
+    tracing::info!(
+        target: "gembridge::request",
+        request = id.text(&mut [0; RequestId::LENGTH]),
+        address = %peer.ip(),
+        status = status.as_u16(),
+        refused = problem.message,
+        "request refused"
+    );
+}
+
+fn whole(status: StatusCode, problem: &Problem, peer: SocketAddr) -> Vec<u8> {
     let id = RequestId::fresh();
+    record(&id, peer, status, problem);
     let body = envelope::json(problem, &id);
     let retry = problem.kind.retry_after().map(retry_after).unwrap_or_default();
     let head = format!(
-        "HTTP/1.1 {line}\r\ncontent-type: application/json\r\n{retry}x-request-id: {}\r\nconnection: close\r\n\
+        "HTTP/1.1 {status}\r\ncontent-type: application/json\r\n{retry}x-request-id: {}\r\nconnection: close\r\n\
          content-length: {}\r\n\r\n",
         id,
         body.len()
@@ -60,13 +77,18 @@ fn holds(head: &[u8], wanted: &[u8]) -> bool {
 mod tests {
     use super::*;
 
+    fn peer() -> SocketAddr {
+        SocketAddr::from(([127, 0, 0, 1], 1))
+    }
+
     #[test]
     fn a_bare_refusal_becomes_an_error_with_a_body() {
         let bare = b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
-        let whole = String::from_utf8(instead_of(bare).unwrap()).unwrap();
+        let whole = String::from_utf8(instead_of(bare, peer()).unwrap()).unwrap();
         let (head, body) = whole.split_once("\r\n\r\n").unwrap();
         assert!(
-            head.starts_with("HTTP/1.1 400 ") && head.contains(&format!("content-length: {}", body.len())),
+            head.starts_with("HTTP/1.1 400 Bad Request\r\n")
+                && head.contains(&format!("content-length: {}", body.len())),
             "{head}"
         );
         let body: serde_json::Value = serde_json::from_str(body).unwrap();
@@ -83,7 +105,7 @@ mod tests {
             "data: HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n",
             "",
         ] {
-            assert_eq!(instead_of(bytes.as_bytes()), None, "{bytes}");
+            assert_eq!(instead_of(bytes.as_bytes(), peer()), None, "{bytes}");
         }
     }
 }

@@ -2,6 +2,7 @@
 //! notices one that leaves while nobody reads from it.
 
 use std::io::{self, IoSlice};
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -19,6 +20,7 @@ use crate::server::rejection;
 
 pub struct Socket {
     stream: TcpStream,
+    peer: SocketAddr,
     activity: Arc<Activity>,
     deadlines: Deadlines,
     /// What was read before and not yet used.
@@ -48,9 +50,10 @@ enum Unread {
 }
 
 impl Socket {
-    pub fn new(stream: TcpStream, activity: Arc<Activity>, deadlines: Deadlines, slot: Slot) -> Self {
+    pub fn new(stream: TcpStream, peer: SocketAddr, activity: Arc<Activity>, deadlines: Deadlines, slot: Slot) -> Self {
         Self {
             stream,
+            peer,
             activity,
             deadlines,
             ahead: Bytes::new(),
@@ -111,7 +114,7 @@ impl Socket {
     /// Whether these bytes refuse what was no request, and something else is to be said.
     fn is_rejection(&mut self, bytes: &[u8]) -> bool {
         if self.rejection.is_none() && self.activity.is_before_a_request() {
-            self.rejection = rejection::instead_of(bytes).map(Bytes::from);
+            self.rejection = rejection::instead_of(bytes, self.peer).map(Bytes::from);
         }
         self.rejection.is_some()
     }

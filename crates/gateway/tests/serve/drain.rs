@@ -47,8 +47,8 @@ fn r13_readiness_is_gone_at_once_for_whoever_is_still_connected() {
     for stream in &mut streams {
         stream.until("begun");
     }
-    // They are accepted in their order: an answer to the second one says that the first was.
-    let (mut silent, mut asked) = (gateway.connect(), gateway.connect());
+    // They are accepted in their order: an answer to the last one says that the others were.
+    let (mut silent, mut late, mut asked) = (gateway.connect(), gateway.connect(), gateway.connect());
     assert_eq!(ready(&mut asked).unwrap(), 200);
     gateway.signal(Signal::TERM);
     gateway.wait_for("a closed listener", |gateway| TcpStream::connect(gateway.address).is_err().then_some(()));
@@ -57,6 +57,13 @@ fn r13_readiness_is_gone_at_once_for_whoever_is_still_connected() {
         assert_eq!(ready(probe).unwrap(), 503);
         assert_eq!(ready(probe).unwrap(), 503);
     }
+    late.send("GET", "/v1/models", &[], None).unwrap();
+    let refused = late.answer().unwrap();
+    assert_eq!(refused.status, 503);
+    let number = refused.header("x-request-id").unwrap();
+    gateway.wait_for("its record", |gateway| {
+        gateway.stderr().lines().any(|line| line.contains("request refused") && line.contains(number)).then_some(())
+    });
     std::fs::write(&gate, "").unwrap();
     for stream in &mut streams {
         assert_eq!(stream.rest(), ("done".to_owned(), End::Done));
