@@ -18,7 +18,6 @@ mod signals;
 mod tap;
 mod tools;
 
-use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -103,7 +102,7 @@ fn open(
     let keys = Arc::new(FileKeys::open(folders, token)?);
     let reachable = Reachable::new(folders, &settings.server, typed_hosts, &addresses);
     let guard = Guard::new(guard_config(settings, &reachable)?, Arc::<FileKeys>::clone(&keys));
-    let metrics = metrics::install().context("cannot count what happens")?;
+    let counted = metrics::install().context("cannot count what happens")?;
 
     let cleared = leftovers::clear(folders);
     if cleared != leftovers::Cleared::default() {
@@ -111,10 +110,13 @@ fn open(
     }
     let spawner = Spawner::new(GuardProgram::this_binary()).context("cannot prepare to start agents")?;
     let Agents { served, setups, wanted } = Agents::start(chosen, context, &spawner, &keys);
+    for served in &served {
+        metrics::begin_agent(served.name.as_str());
+    }
     let live = SessionsConfig { live: settings.limits.sessions.0 as usize };
     let sessions = Sessions::new(Arc::new(audit::AuditedStore(store.clone())), setups, live);
     let sessions = Arc::new(sessions.with_tool_host(Arc::new(tools::Patient(tools.clone()))));
-    let openai = open_ai(&sessions, &served, context)?;
+    let openai = open_ai(&sessions, &served, &keys, context);
     let readiness = Readiness::default();
     let tap = tap.map(open_tap).transpose()?;
     let acp = acp::face(&sessions, &served, &openai, context, tap.clone().map(|tap| tap as Arc<dyn acp_face::Tap>));
@@ -128,7 +130,7 @@ fn open(
         sessions: &sessions,
     });
     let small = acp_face::router(&acp, &guard).merge(gembridge_api::admin::operator::routes(Arc::new(operator)));
-    let faces = faces(&openai, small, readiness.clone(), metrics.clone());
+    let faces = faces(&openai, small, readiness.clone(), counted.clone());
     let app = routes::app(&guard, faces);
     let acp_port = acp_port(&acp, &guard, readiness.clone(), settings)?;
     warn_about(&addresses, &served, &reachable, settings);
@@ -136,6 +138,7 @@ fn open(
     let retiring = Retiring::new(store, &settings.sessions);
     let housekeeping = Housekeeping::new(&sessions, &served, settings, wanted);
     let care = Care::new(guard, keys, reachable, readiness, openai, served);
+    let metrics = counted;
     Ok(Gateway { server, app, acp_port, acp, tap, care, housekeeping, retiring, sessions, tools, spawner, metrics })
 }
 
@@ -223,7 +226,7 @@ fn guard_config(settings: &Settings, reachable: &Reachable) -> Result<GuardConfi
     })
 }
 
-fn open_ai(sessions: &Arc<Sessions>, served: &[Served], context: &Context) -> Result<Arc<OpenAi>, CommandError> {
+fn open_ai(sessions: &Arc<Sessions>, served: &[Served], keys: &FileKeys, context: &Context) -> Arc<OpenAi> {
     let settings = &context.config.settings;
     let default = &served[0];
     let catalog = CatalogConfig {
@@ -231,11 +234,10 @@ fn open_ai(sessions: &Arc<Sessions>, served: &[Served], context: &Context) -> Re
         mapped: models::mapping(settings),
         unknown: if settings.openai.strict_models.0 { UnknownModels::Refuse } else { UnknownModels::FallBack },
     };
-    let shares: HashMap<_, _> = KeyFile::load(&context.config.folders)?.shares().collect();
     let queue = |served: &Served| {
         let waiting = served.agent.profile.chosen.queue.unwrap_or(settings.limits.queue.0) as usize;
         let running = agents::turns(settings, &served.agent);
-        (served.name.clone(), FairLimits { running, waiting, shares: shares.clone(), ..FairLimits::default() })
+        (served.name.clone(), FairLimits { running, waiting, shares: keys.shares(), ..FairLimits::default() })
     };
     let config = OpenAiConfig {
         fold_budget: usize::try_from(settings.openai.history.0).unwrap_or(usize::MAX),
@@ -243,7 +245,7 @@ fn open_ai(sessions: &Arc<Sessions>, served: &[Served], context: &Context) -> Re
         queues: served.iter().map(queue).collect(),
         ..OpenAiConfig::default()
     };
-    Ok(OpenAi::new(Arc::clone(sessions), Catalog::new(sessions, catalog), config))
+    OpenAi::new(Arc::clone(sessions), Catalog::new(sessions, catalog), config)
 }
 
 /// Which route stands where decides what it asks of its callers.

@@ -8,7 +8,7 @@ use axum::extract::State;
 use axum::http::header;
 use axum::response::IntoResponse;
 use axum::routing::get;
-use metrics::{Unit, describe_counter, describe_gauge, describe_histogram};
+use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
 use metrics_exporter_prometheus::{BuildError, PrometheusBuilder, PrometheusHandle};
 
 pub mod names {
@@ -33,7 +33,40 @@ const BUCKETS: &[f64] =
 pub fn install() -> Result<PrometheusHandle, BuildError> {
     let handle = PrometheusBuilder::new().set_buckets(BUCKETS)?.install_recorder()?;
     describe();
+    begin();
     Ok(handle)
+}
+
+/// Where agents are asked, and how that may end.
+const CHAT: &str = "/v1/chat/completions";
+const CHAT_ENDS: [&str; 6] = ["200", "429", "500", "502", "503", "504"];
+
+/// Whoever watches for an increase misses the first event of a counter that begins with it. So everything begins at 0,
+/// as far as its labels are known.
+fn begin() {
+    for end in CHAT_ENDS {
+        counter!(names::REQUESTS, "route" => CHAT, "method" => "POST", "status" => end).absolute(0);
+    }
+    for limit in ["requests", "failures"] {
+        counter!(names::RATE_LIMIT_REJECTIONS, "limit" => limit).absolute(0);
+    }
+    counter!(names::CONNECTIONS_REFUSED).absolute(0);
+    for name in [names::ACTIVE_REQUESTS, names::CONNECTIONS] {
+        gauge!(name).set(0.0);
+    }
+    // There once they were looked up.
+    drop((histogram!(names::FIRST_TOKEN_SECONDS), histogram!(names::REQUEST_SECONDS, "route" => CHAT)));
+}
+
+/// The same for what is counted by agent. Its name is a model's too: that of its own choice.
+pub fn begin_agent(agent: &str) {
+    let agent = agent.to_owned();
+    gauge!(names::QUEUE_DEPTH, "agent" => agent.clone()).set(0.0);
+    counter!(names::AGENT_RESTARTS, "agent" => agent.clone()).absolute(0);
+    for kind in ["input", "output"] {
+        counter!(names::TOKENS, "model" => agent.clone(), "kind" => kind).absolute(0);
+    }
+    drop(histogram!(names::AGENT_TURN_SECONDS, "agent" => agent));
 }
 
 fn describe() {
