@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Path, Request, State};
+use axum::extract::{Request, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse as _, Response};
@@ -14,6 +14,7 @@ use utoipa::ToSchema;
 
 use crate::guard::envelope;
 use crate::identity::{Identity, Rank, RequestId};
+use crate::path::PathName;
 use crate::problem::{Kind, Problem};
 
 /// The gateway behind these routes. What it changes here is changed on disk, as the commands do it.
@@ -153,7 +154,7 @@ async fn admins_only(request: Request, next: Next) -> Response {
         return next.run(request).await;
     }
     let id = request.extensions().get::<RequestId>().copied().unwrap_or_else(RequestId::fresh);
-    let problem = "this is for admin keys; `gembridge keys create NAME --rank admin` makes one";
+    let problem = "this is for admin keys; `gembridge keys create NAME --admin` makes one";
     envelope::response(&Problem::new(Kind::Forbidden, problem), &id)
 }
 
@@ -228,7 +229,7 @@ async fn create_key(State(gateway): Gateway, Extension(id): Number, body: Bytes)
     params(("name" = String, Path, description = "The name of the key")),
     responses((status = 204, description = "It is good for nothing any more"), (status = 400, description = "No such key"))
 )]
-async fn revoke_key(State(gateway): Gateway, Extension(id): Number, Path(name): Path<String>) -> Response {
+async fn revoke_key(State(gateway): Gateway, Extension(id): Number, PathName(name): PathName) -> Response {
     match gateway.revoke_key(&name) {
         Ok(()) => StatusCode::NO_CONTENT.into_response(),
         Err(problem) => envelope::response(&problem, &id),
