@@ -119,6 +119,7 @@ enum Admitted {
 #[derive(Default)]
 struct Marks {
     origin: Option<AllowedOrigin>,
+    /// Of the limit that refused, or else of the one on all requests.
     allowance: Option<Allowance>,
 }
 
@@ -225,7 +226,7 @@ impl Guard {
         };
         let household = Household::from(client);
         marks.allowance = self.count(household, marks)?;
-        let (lease, identity) = self.check_key(household, request.headers(), request.uri())?;
+        let (lease, identity) = self.check_key(household, request.headers(), request.uri(), marks)?;
         let principal = identity.principal.clone();
         request.extensions_mut().insert(identity);
         request.extensions_mut().insert(lease.clone());
@@ -253,7 +254,13 @@ impl Guard {
 
     /// A good key always passes. A key has 256 random bits, so that no rate of guessing finds one, and one client
     /// with a wrong key must not shut out its neighbours behind the same address.
-    fn check_key(&self, client: Household, headers: &HeaderMap, uri: &Uri) -> Result<(KeyLease, Identity), Problem> {
+    fn check_key(
+        &self,
+        client: Household,
+        headers: &HeaderMap,
+        uri: &Uri,
+        marks: &mut Marks,
+    ) -> Result<(KeyLease, Identity), Problem> {
         let of_ticket = || self.tickets.redeem(ticket::of_request(headers, uri)?);
         let digest = credential::digest(headers)?.or_else(of_ticket);
         if let Some(digest) = digest
@@ -262,6 +269,7 @@ impl Guard {
             return Ok(leased);
         }
         if let Err(Exceeded(allowance)) = self.failures.take(client) {
+            marks.allowance = Some(allowance);
             metrics::counter!(names::RATE_LIMIT_REJECTIONS, "limit" => "failures").increment(1);
             return Err(Problem::new(
                 Kind::RateLimited { retry_after: allowance.reset },

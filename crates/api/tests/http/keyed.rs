@@ -190,6 +190,11 @@ async fn s28_requests_without_a_good_key_have_a_stricter_limit_that_good_ones_do
         let reply = stage.ask(&request("GET /who", &["x-api-key: wrong"])).await;
         assert_eq!(reply.status, status);
         assert_eq!(reply.header("retry-after").is_some(), status == 429);
+        if status == 429 {
+            let told = ["limit", "remaining"].map(|name| reply.header(&format!("x-ratelimit-{name}")));
+            assert_eq!(told, [Some("2"), Some("0")], "of the limit that refuses");
+            assert_eq!(reply.header("x-ratelimit-reset"), reply.header("retry-after"));
+        }
     }
     assert_eq!(stage.ask(&with_key("GET /who", &[])).await.status, 200);
 }
