@@ -14,8 +14,9 @@ use crate::problem::{Kind, Problem};
 
 const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, POST, DELETE");
 /// What a page may read of an answer beyond its body.
-const EXPOSED: HeaderValue = HeaderValue::from_static(
-    "x-request-id, x-session-id, x-queue-ms, retry-after, x-ratelimit-limit, x-ratelimit-remaining, x-ratelimit-reset",
+pub(crate) const EXPOSED: HeaderValue = HeaderValue::from_static(
+    "x-request-id, x-session-id, x-queue-ms, retry-after, x-ratelimit-limit, x-ratelimit-remaining, x-ratelimit-reset, \
+     x-gembridge-ignored, x-gembridge-left-out, x-gembridge-model-fallback, openai-processing-ms",
 );
 const ASKS_PRIVATE_NETWORK: HeaderName = HeaderName::from_static("access-control-request-private-network");
 const ALLOWS_PRIVATE_NETWORK: HeaderName = HeaderName::from_static("access-control-allow-private-network");
@@ -206,6 +207,22 @@ mod tests {
         let mut both = with("sec-fetch-site", "cross-site");
         both.insert(ORIGIN, HeaderValue::from_static("https://app.example"));
         assert!(ours(Extensions::Listed).check(&both).is_ok());
+    }
+
+    #[test]
+    fn a_page_may_read_every_header_that_our_code_names() {
+        let exposed = EXPOSED;
+        let exposed: Vec<_> = exposed.to_str().unwrap().split(", ").collect();
+        for source in
+            [include_str!("../guard.rs"), include_str!("../identity.rs"), include_str!("../openai/chat_completions.rs")]
+        {
+            let named = source.split("HeaderName::from_static(\"").skip(1).map(|rest| rest.split('"').next().unwrap());
+            let named: Vec<_> = named.collect();
+            assert!(!named.is_empty(), "the names stand elsewhere now");
+            for name in named {
+                assert!(exposed.contains(&name), "`{name}` cannot be read by a page");
+            }
+        }
     }
 
     proptest! {
