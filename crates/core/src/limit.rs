@@ -41,6 +41,8 @@ pub struct Limits {
     pub follower_stall: Duration,
     /// Bytes that the agent may send in one turn; more ends the turn.
     pub turn_bytes: u64,
+    /// About how many bytes of what was said an agent is told that takes a session over; older turns are left out.
+    pub recap_bytes: usize,
 }
 
 impl Default for Limits {
@@ -64,6 +66,7 @@ impl Default for Limits {
             follower_bytes: 8 << 20,
             follower_stall: Duration::from_secs(30),
             turn_bytes: 256 << 20,
+            recap_bytes: 400_000,
         }
     }
 }

@@ -15,8 +15,9 @@ use tokio::sync::mpsc;
 
 use self::followers::Followers;
 use self::pending::Pending;
+pub(crate) use self::weight::of_event as weight_of;
 use crate::limit::Limits;
-use crate::model::{Event, Frame, Seq, Timestamp, TurnId};
+use crate::model::{Event, Frame, Prompt, Seq, Timestamp, TurnId};
 use crate::store::{LogWriter, StoreError};
 
 /// One step of a session with its place in the order.
@@ -129,6 +130,14 @@ impl SessionLog {
     /// How many follow it now.
     pub fn followers(&mut self) -> usize {
         self.followers.count()
+    }
+
+    /// The prompt of a turn, if it is still in memory.
+    pub(crate) fn prompt_of(&self, turn: TurnId) -> Option<&Prompt> {
+        self.ring.iter().rev().flat_map(|batch| batch.iter()).find_map(|entry| match &entry.event {
+            Event::Prompted { prompt, .. } if entry.turn == Some(turn) => Some(prompt),
+            _ => None,
+        })
     }
 
     /// Numbers, stores and hands out the drafts as one batch. Nothing is handed out that was not stored.

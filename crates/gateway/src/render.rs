@@ -77,12 +77,13 @@ impl Renderer {
             Event::Mode(mode) => self.note(&format!("mode: {mode}")),
             Event::Model(model) => self.note(&format!("model: {model}")),
             Event::AgentReplaced { reason } => {
-                self.note(&format!("the agent was started anew and knows nothing of the turns before: {reason}"))
+                self.note(&format!("the agent was started anew and hears of the turns before from us: {reason}"))
             }
             Event::Ended(outcome) => self.end(outcome),
             // Asked is shown by `ask`, where it is answered; the rest is for programs.
             Event::Prompted { .. }
             | Event::Started
+            | Event::Retold { .. }
             | Event::Asked(_)
             | Event::Context { .. }
             | Event::Commands(_)

@@ -107,6 +107,7 @@ impl Fold {
             | Event::Commands(_)
             | Event::Options(_)
             | Event::Other { .. }
+            | Event::Retold { .. }
             | Event::Called(_)
             | Event::Parked(_)
             | Event::Returned { .. }

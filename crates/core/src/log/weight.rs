@@ -2,7 +2,7 @@
 
 use crate::model::{Ask, AskBody, Content, Event, Failure, Opaque, Outcome, Text, ToolCall, ToolContent};
 
-pub(super) fn of_event(event: &Event) -> usize {
+pub(crate) fn of_event(event: &Event) -> usize {
     match event {
         Event::Prompted { prompt, .. } => prompt.content.iter().map(of_content).sum(),
         Event::Text(text) | Event::Thought(text) => text.len(),
@@ -20,6 +20,7 @@ pub(super) fn of_event(event: &Event) -> usize {
         Event::Parked(calls) => calls.len() * SMALL,
         Event::Output(output) => output.0.len(),
         Event::Started
+        | Event::Retold { .. }
         | Event::Answered { .. }
         | Event::Usage(_)
         | Event::Context { .. }

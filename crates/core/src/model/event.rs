@@ -68,6 +68,10 @@ pub enum Event {
     },
     /// The agent delivered an answer in the form that was asked for. The last one of a turn counts.
     Output(Opaque),
+    /// With the prompt of this turn the agent is told what was said before it came; so many messages did not fit.
+    Retold {
+        left_out: usize,
+    },
 }
 
 impl Event {

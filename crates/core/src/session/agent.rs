@@ -6,15 +6,18 @@ use tokio::sync::mpsc;
 
 use crate::BoxFuture;
 use crate::driver::{AgentSession, Driver, Opened, SessionSpec, Signal};
-use crate::model::Failure;
+use crate::error::Error;
+use crate::model::{Event, Failure, TurnId};
+use crate::session::conversation::{Past, Recap};
 use crate::session::place::{Place, PlaceNews};
+use crate::session::queue::{Memory, Waiting};
 use crate::tool_host::ToolNews;
 
 pub(super) enum Agent {
     /// None yet, or none any more.
     Absent,
     Opening {
-        opening: BoxFuture<'static, Result<Opened, Failure>>,
+        opening: BoxFuture<'static, Result<Arrival, Failure>>,
         place: Option<Place>,
     },
     Live {
@@ -22,12 +25,28 @@ pub(super) enum Agent {
         signals: mpsc::Receiver<Vec<Signal>>,
         /// Where it finds the client's tools, if there were any when it was opened.
         place: Option<Place>,
+        untold: Option<Untold>,
     },
+}
+
+/// An agent that is there, and what it has to be told of the session.
+pub(super) struct Arrival {
+    pub opened: Opened,
+    pub recap: Option<Recap>,
+}
+
+/// What was said before the agent came and that it has not heard yet.
+pub(super) struct Untold {
+    pub recap: Recap,
+    /// The agent's own name of the session, worth to be loaded again once it knows all of it.
+    pub agent_session: Arc<str>,
+    /// The last turn that began with the agent being told. What it did not answer to the end, it may have forgotten.
+    pub told_in: Option<TurnId>,
 }
 
 /// What came out of waiting for the agent.
 pub(super) enum AgentNews {
-    Opened(Result<Opened, Failure>),
+    Opened(Result<Arrival, Failure>),
     Signals(Vec<Signal>),
     Place(PlaceNews),
     /// The driver let go of the session without a word.
@@ -35,9 +54,17 @@ pub(super) enum AgentNews {
 }
 
 impl Agent {
-    pub(super) fn open(driver: &Arc<dyn Driver>, spec: SessionSpec, place: Option<Place>) -> Self {
+    pub(super) fn open(driver: &Arc<dyn Driver>, spec: SessionSpec, place: Option<Place>, past: Past) -> Self {
         let driver = Arc::clone(driver);
-        Self::Opening { opening: Box::pin(async move { driver.open(spec).await }), place }
+        let opening = async move {
+            let opened = driver.open(spec).await?;
+            if opened.resumed {
+                return Ok(Arrival { opened, recap: None });
+            }
+            let recap = past.recap().await.map_err(|error| Error::Store(error).into_failure())?;
+            Ok(Arrival { opened, recap })
+        };
+        Self::Opening { opening: Box::pin(opening), place }
     }
 
     /// One that cannot be opened, and says so as any other would.
@@ -46,12 +73,50 @@ impl Agent {
     }
 
     /// The agent is there.
-    pub(super) fn arrive(&mut self, session: Box<dyn AgentSession>, signals: mpsc::Receiver<Vec<Signal>>) {
+    pub(super) fn arrive(
+        &mut self,
+        session: Box<dyn AgentSession>,
+        signals: mpsc::Receiver<Vec<Signal>>,
+        untold: Option<Untold>,
+    ) {
         let place = match std::mem::replace(self, Self::Absent) {
             Self::Opening { place, .. } | Self::Live { place, .. } => place,
             Self::Absent => None,
         };
-        *self = Self::Live { session, signals, place };
+        *self = Self::Live { session, signals, place, untold };
+    }
+
+    /// Hands it a prompt that waited, and with it what it has not heard: the event says so.
+    pub(super) fn prompt(&mut self, waiting: &Waiting) -> Result<Option<Event>, Failure> {
+        let Self::Live { session, untold, .. } = self else { return Ok(None) };
+        let Some(untold) = untold else {
+            session.prompt(&waiting.prompt)?;
+            return Ok(None);
+        };
+        let retold = match waiting.memory {
+            Memory::Brought => {
+                session.prompt(&waiting.prompt)?;
+                None
+            }
+            Memory::Retold | Memory::Needed => {
+                session.prompt(&untold.recap.before(&waiting.prompt))?;
+                Some(Event::Retold { left_out: untold.recap.left_out })
+            }
+        };
+        untold.told_in = Some(waiting.turn);
+        Ok(retold)
+    }
+
+    /// Whether it knows all that was said in its session.
+    pub(super) fn knows_all(&self) -> bool {
+        matches!(self, Self::Live { untold: None, .. })
+    }
+
+    /// A turn ended well. If the agent was told in it what it had not heard, it knows all of it now: the agent's name
+    /// of the session.
+    pub(super) fn has_heard(&mut self, turn: TurnId) -> Option<Arc<str>> {
+        let Self::Live { untold, .. } = self else { return None };
+        untold.take_if(|untold| untold.told_in == Some(turn)).map(|untold| untold.agent_session)
     }
 
     pub(super) fn has_place(&self) -> bool {

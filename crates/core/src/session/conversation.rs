@@ -6,6 +6,7 @@
 
 mod fingerprint;
 mod fold;
+mod recap;
 mod said;
 
 use std::collections::{HashMap, VecDeque};
@@ -13,6 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub use fingerprint::{Fingerprint, Growing, Mark};
 pub use fold::{Folded, fold, named, spoken};
+pub(super) use recap::{Past, Recap};
 pub use said::{CallName, Media, MediaKind, Part, Role, Said, Words};
 
 use self::fingerprint::Key;

@@ -150,8 +150,10 @@ pub enum Resumption {
 /// What must be true of a session for a prompt to make sense in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Footing {
-    /// Whatever the agent remembers.
+    /// None: an agent that has not heard of the turns before is told of them with the prompt.
     Any,
+    /// None: the prompt itself tells of the turns before.
+    Anew,
     /// This was the last turn, and the agent that is asked remembers it. Refused as [`Error::MovedOn`] otherwise; a
     /// turn whose agent turns out to have lost its memory ends before it starts.
     RightAfter(TurnId),

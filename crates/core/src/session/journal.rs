@@ -3,7 +3,7 @@
 
 use crate::error::Error;
 use crate::log::{Attachment, Draft, From, Pace, SessionLog};
-use crate::model::{Answer, AnsweredBy, AskId, CallId, Event, ReturnedBy, Seq, ToolReturn, TurnId};
+use crate::model::{Answer, AnsweredBy, AskId, CallId, Event, Prompt, ReturnedBy, Seq, ToolReturn, TurnId};
 use crate::session::handle::Durable;
 use crate::store::StoreError;
 
@@ -69,6 +69,10 @@ impl Journal {
 
     pub(super) fn last(&self) -> Seq {
         self.log.last()
+    }
+
+    pub(super) fn prompt_of(&self, turn: TurnId) -> Option<&Prompt> {
+        self.log.prompt_of(turn)
     }
 
     pub(super) fn attach(&mut self, from: From, pace: Pace) -> Result<Attachment, Error> {

@@ -12,15 +12,27 @@ pub(super) struct Waiting {
     pub turn: TurnId,
     pub prompt: Prompt,
     pub memory: Memory,
+    pub attempt: Attempt,
     /// What the agent shall be offered from here on, where the prompt says so.
     pub offer: Option<Box<Offer>>,
 }
 
-/// Whether a prompt makes sense to an agent that knows nothing of the turns before.
+/// What becomes of a prompt whose agent knows nothing of the turns before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Memory {
-    Optional,
+    /// The agent is told of them with the prompt.
+    Retold,
+    /// The prompt makes no sense to it.
     Needed,
+    /// The prompt tells of them itself.
+    Brought,
+}
+
+/// Whether the agent was asked before, and died before it gave any sign.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Attempt {
+    First,
+    Second,
 }
 
 pub(super) struct PromptQueue {
@@ -51,6 +63,10 @@ impl PromptQueue {
 
     pub(super) fn pop(&mut self) -> Option<Waiting> {
         self.waiting.pop_front()
+    }
+
+    pub(super) fn holds(&self, turn: TurnId) -> bool {
+        self.waiting.iter().any(|waiting| waiting.turn == turn)
     }
 
     /// Takes a waiting turn out of the queue.

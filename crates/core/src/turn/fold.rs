@@ -35,6 +35,7 @@ impl Fold {
             Event::Ended(outcome) => self.end(outcome),
             Event::Prompted { .. }
             | Event::Started
+            | Event::Retold { .. }
             | Event::Context { .. }
             | Event::Mode(_)
             | Event::Model(_)

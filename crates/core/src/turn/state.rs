@@ -51,6 +51,8 @@ pub struct Turn {
     limits: Limits,
     policy: PermissionPolicy,
     attendance: Attendance,
+    /// Something came of it, or it shall end as it does.
+    touched: bool,
 }
 
 enum State {
@@ -94,7 +96,18 @@ impl Turn {
             limits,
             policy,
             attendance: Attendance::Nobody,
+            touched: false,
         }
+    }
+
+    /// Whatever becomes of it, it is not begun again.
+    pub fn keep(&mut self) {
+        self.touched = true;
+    }
+
+    /// Whether nothing came of it yet, and nobody wants its end: another agent could begin it as if for the first time.
+    pub fn is_untouched(&self) -> bool {
+        !self.touched && matches!(self.state, State::Running)
     }
 
     /// Whether questions that come from now on meet somebody who can answer.
@@ -270,6 +283,7 @@ impl Turn {
 
     /// Counts what the agent sent. What is over the limit ends the turn and is not kept.
     fn takes(&mut self, bytes: usize, now: Instant, actions: &mut Vec<Action>) -> bool {
+        self.touched = true;
         self.received += bytes as u64;
         let is_within = self.received <= self.limits.turn_bytes;
         if !is_within && matches!(self.state, State::Running) {

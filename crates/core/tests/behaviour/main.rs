@@ -14,6 +14,7 @@ mod r24_turn_races;
 mod session_calls;
 mod session_faults;
 mod session_footing;
+mod session_memory;
 mod session_offers;
 mod session_overview;
 mod session_registry;

@@ -6,7 +6,7 @@ use gembridge_core::model::{AskId, Event, FailureKind, Outcome, TurnId};
 
 use crate::support::follow::Reader;
 use crate::support::world::{CLIENT, World, prompt};
-use crate::support::{asked, done, failure, finished, interrupted_by, ledger, option, text, usual_ask};
+use crate::support::{asked, done, failure, finished, interrupted_by, ledger, option, text, thought, usual_ask};
 
 #[tokio::test(start_paused = true)]
 async fn an_agent_lost_in_a_turn_interrupts_it_and_the_next_prompt_opens_another() {
@@ -17,7 +17,7 @@ async fn an_agent_lost_in_a_turn_interrupts_it_and_the_next_prompt_opens_another
         let turn = prompt(&session, "work").await;
         let mut agent = world.desk.open(&format!("agent-{round}")).await;
         agent.expect_prompt("work").await;
-        agent.does([text("part"), asked(usual_ask(round)), Signal::Lost(failure("killed by signal 9"))]).await;
+        agent.does([thought("hm"), asked(usual_ask(round)), Signal::Lost(failure("killed by signal 9"))]).await;
         let outcome = reader.until_ended(turn).await;
         assert_eq!(outcome, Outcome::Interrupted(failure("killed by signal 9")));
     }
@@ -36,6 +36,60 @@ async fn an_agent_lost_in_a_turn_interrupts_it_and_the_next_prompt_opens_another
         })
         .collect();
     assert_eq!(replaced, ["killed by signal 9"; 2], "everybody learns that the memory is gone, with the reason");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_that_dies_before_any_sign_of_the_turn_is_replaced_within_it() {
+    let mut world = World::new();
+    let session = world.session().await;
+    let mut reader = Reader::of(&session, &world.store).await;
+    prompt(&session, "one").await;
+    let mut agent = world.desk.open("a").await;
+    agent.expect_prompt("one").await;
+    agent.does([text("ONE"), done()]).await;
+    reader.until_ended(TurnId(1)).await;
+    prompt(&session, "two").await;
+    agent.expect_prompt("two").await;
+    agent.does([Signal::Lost(failure("killed by signal 9"))]).await;
+    let mut next = world.desk.open("b").await;
+    next.expect_prompt("[User]\none\n\n[Assistant]\nONE\n\n[User]\ntwo").await;
+    next.does([text("TWO"), done()]).await;
+    assert_eq!(reader.until_ended(TurnId(2)).await, finished());
+    let entries = world.entries(&session);
+    ledger::check_settled(&entries);
+    let started = entries.iter().filter(|entry| entry.turn == Some(TurnId(2)) && entry.event == Event::Started);
+    assert_eq!(started.count(), 1, "for whoever watches it is one turn");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_prompt_that_kills_its_agent_kills_two_at_most() {
+    let mut world = World::new();
+    let session = world.session().await;
+    let mut reader = Reader::of(&session, &world.store).await;
+    prompt(&session, "die").await;
+    for name in ["a", "b"] {
+        let mut agent = world.desk.open(name).await;
+        agent.expect_prompt("die").await;
+        agent.does([Signal::Lost(failure(name))]).await;
+    }
+    assert_eq!(reader.until_ended(TurnId(1)).await, Outcome::Interrupted(failure("b")));
+    assert!(world.desk.is_idle());
+    ledger::check_settled(&world.entries(&session));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_that_is_being_cancelled_is_not_begun_again() {
+    let mut world = World::new();
+    let session = world.session().await;
+    let mut reader = Reader::of(&session, &world.store).await;
+    prompt(&session, "one").await;
+    let mut agent = world.desk.open("a").await;
+    agent.expect_prompt("one").await;
+    session.cancel_turn(TurnId(1)).await.unwrap();
+    agent.expect_cancel().await;
+    agent.does([Signal::Lost(failure("gone"))]).await;
+    assert_eq!(reader.until_ended(TurnId(1)).await, Outcome::Cancelled);
+    assert!(world.desk.is_idle());
 }
 
 #[tokio::test(start_paused = true)]
@@ -75,7 +129,7 @@ async fn a_lost_agent_is_asked_to_come_back_with_its_memory() {
     let request = world.desk.next().await;
     assert_eq!(request.wanted(), None);
     let agent = request.accept("memory-1");
-    agent.does([Signal::Lost(failure("gone"))]).await;
+    agent.does([text("part"), Signal::Lost(failure("gone"))]).await;
     reader.until_ended(TurnId(1)).await;
     prompt(&session, "two").await;
     let request = world.desk.next().await;

@@ -17,7 +17,7 @@ use crate::support::follow::Reader;
 use crate::support::store::MemoryStore;
 use crate::support::tools::offer;
 use crate::support::world::{CLIENT, World, agent_name, new_session, prompt, submit};
-use crate::support::{done, failure, finished, interrupted_by};
+use crate::support::{done, failure, finished, interrupted_by, thought};
 
 async fn after(session: &SessionHandle, turn: u64, text: &str, offer: Offer) -> Result<TurnId, Error> {
     let footing = Footing::RightAfter(TurnId(turn));
@@ -152,7 +152,7 @@ async fn the_place_goes_with_its_agent_and_the_next_agent_gets_another() {
     let mut world = World::new();
     let (session, agent, place) = world.with_tools(&["look"]).await;
     let mut reader = Reader::of(&session, &world.store).await;
-    agent.does([Signal::Lost(failure("gone"))]).await;
+    agent.does([thought("hm"), Signal::Lost(failure("gone"))]).await;
     reader.until_ended(TurnId(1)).await;
     assert!(place.is_closed());
     prompt(&session, "again").await;

@@ -151,7 +151,7 @@ async fn an_agent_that_does_not_end_an_unwritable_turn_is_given_up() {
     prompt(&session, "two").await;
     agent.expect_close(gembridge_core::driver::Parting::Kill).await;
     let mut other = world.desk.open("b").await;
-    other.expect_prompt("two").await;
+    other.expect_prompt("[User]\nwork\n\n[Assistant]\nstored\n\n[User]\ntwo").await;
     other.does([done()]).await;
     let mut reader = Reader::of(&session, &world.store).await;
     assert_eq!(reader.until_ended(TurnId(2)).await, finished());

@@ -24,6 +24,10 @@ pub fn text(text: &str) -> Signal {
     update(Event::Text(text.into()))
 }
 
+pub fn thought(text: &str) -> Signal {
+    update(Event::Thought(text.into()))
+}
+
 pub fn done() -> Signal {
     Signal::Done { stop: AgentStop::Stopped(Stop::EndTurn), usage: None }
 }

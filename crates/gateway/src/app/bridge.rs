@@ -203,6 +203,7 @@ pub fn limits(settings: &Settings, agent: &Agent) -> Limits {
         quiet: Duration::from_millis(of_agent.quiet_ms),
         cancel_grace: Duration::from_millis(of_agent.cancel_grace_ms),
         ring_entries: settings.limits.history.0 as usize,
+        recap_bytes: usize::try_from(settings.openai.history.0).unwrap_or(usize::MAX),
         tool_result: tool_result(&agent.profile),
         gather: Duration::from_millis(agent.profile.mcp.gather_ms),
         ..Limits::default()

@@ -100,7 +100,7 @@ pub struct OpenAiSettings {
     pub strict_models: Switch,
     /// Show what the agent's own tools gave back, as a heading and a quotation before the text.
     pub show_tools: Switch,
-    /// How much of a history that no live session holds goes to a new one.
+    /// How much of a history goes to an agent that has not heard it: in a new session, or where it takes one over.
     pub history: Size,
 }
 

@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::log::{Attachment, Draft, From, Pace};
 use crate::model::{Answer, AskId, ClientId, Event, Outcome, Prompt, SessionFacts, TurnId};
 use crate::session::handle::{Accepted, Command, Description, Durable, Footing, Joined, Submission, TurnState};
-use crate::session::queue::{Memory, Waiting};
+use crate::session::queue::{Attempt, Memory, Waiting};
 use crate::turn::Turn;
 
 impl Actor {
@@ -95,7 +95,8 @@ impl Actor {
         let Submission { prompt, by, footing, offer } = submission;
         let busy = !matches!(self.stage, Stage::Idle);
         let memory = match footing {
-            Footing::Any => Memory::Optional,
+            Footing::Any => Memory::Retold,
+            Footing::Anew => Memory::Brought,
             Footing::RightAfter(turn) if turn == self.last_turn && !busy && self.may_remember() => Memory::Needed,
             Footing::RightAfter(_) => return Err(Error::MovedOn),
         };
@@ -113,7 +114,7 @@ impl Actor {
         } else {
             let event = Event::Prompted { prompt: prompt.clone(), by };
             let seq = self.journal.append(vec![Draft { turn: Some(turn), event, frame: None }])?;
-            self.queue.push(Waiting { turn, prompt, memory, offer: offer.map(Box::new) });
+            self.queue.push(Waiting { turn, prompt, memory, attempt: Attempt::First, offer: offer.map(Box::new) });
             seq
         };
         self.last_turn = turn;
@@ -132,10 +133,17 @@ impl Actor {
     }
 
     fn on_abandon(&mut self, turn: TurnId) -> Result<(), Error> {
-        if self.journal.followers() > 0 {
+        // What runs is left to whoever watches it; of what has not begun nobody has seen anything.
+        if !self.has_unsent(turn) && self.journal.followers() > 0 {
             return Ok(());
         }
         self.on_cancel(Some(turn))
+    }
+
+    /// Whether the agent has yet to get the prompt of this turn.
+    fn has_unsent(&self, turn: TurnId) -> bool {
+        self.queue.holds(turn)
+            || matches!(&self.stage, Stage::Opening(waiting) | Stage::Offering { waiting, .. } if waiting.turn == turn)
     }
 
     fn on_cancel(&mut self, turn: Option<TurnId>) -> Result<(), Error> {

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 use super::{Actor, Stage, answer, report};
-use crate::driver::{Opened, Signal, Update};
+use crate::driver::{Signal, Update};
 use crate::error::Error;
 use crate::log::Draft;
 use crate::model::{Answer, AnsweredBy, Event, Failure, FailureKind, Outcome};
-use crate::session::agent::{Agent, AgentNews};
+use crate::session::agent::{Agent, AgentNews, Arrival, Untold};
 use crate::session::queue::Memory;
 use crate::turn::Action;
 
@@ -27,7 +27,7 @@ impl Actor {
         }
     }
 
-    fn on_opened(&mut self, opened: Opened) {
+    fn on_opened(&mut self, Arrival { opened, recap }: Arrival) {
         tracing::info!(
             target: "gembridge::audit",
             principal = self.record.principal.as_str(),
@@ -37,9 +37,12 @@ impl Actor {
             "agent"
         );
         self.facts = opened.facts;
-        self.record.agent_session = Some(opened.agent_session);
-        self.keep_record();
-        self.agent.arrive(opened.agent, opened.signals);
+        let untold = recap.map(|recap| Untold { recap, agent_session: Arc::clone(&opened.agent_session), told_in: None });
+        if untold.is_none() {
+            self.record.agent_session = Some(opened.agent_session);
+            self.keep_record();
+        }
+        self.agent.arrive(opened.agent, opened.signals, untold);
         if let Some(reason) = self.lost.take().filter(|_| !opened.resumed) {
             let replaced = Draft { turn: None, event: Event::AgentReplaced { reason }, frame: None };
             let logged = self.journal.append(vec![replaced]);
@@ -96,6 +99,9 @@ impl Actor {
             if let Signal::Lost(failure) = &signal {
                 self.agent = Agent::Absent;
                 self.agent_lost(failure.message.clone());
+                if actions.is_empty() && self.begin_again(failure) {
+                    continue;
+                }
             }
             match &mut self.stage {
                 Stage::Running(turn) if !turn.is_ended() => {

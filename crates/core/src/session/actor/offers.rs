@@ -1,5 +1,7 @@
 //! What the agent is offered: a prompt that comes with tools waits until the agent has read their list.
 
+use std::sync::Arc;
+
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -9,6 +11,7 @@ use crate::driver::SessionSpec;
 use crate::error::Error;
 use crate::model::{Failure, FailureKind, TurnId};
 use crate::session::agent::Agent;
+use crate::session::conversation::Past;
 use crate::session::place::Place;
 use crate::session::queue::Waiting;
 use crate::tool_host::Offer;
@@ -39,8 +42,23 @@ impl Actor {
     pub(super) fn new_agent(&self) -> Agent {
         let mut spec = self.spec.clone();
         match self.new_place(&mut spec) {
-            Ok(place) => Agent::open(&self.driver, spec, place),
+            Ok(place) => Agent::open(&self.driver, spec, place, self.past()),
             Err(failure) => Agent::failed(failure),
+        }
+    }
+
+    /// What an agent that is opened now has not heard.
+    fn past(&self) -> Past {
+        let last_turn = match &self.stage {
+            Stage::Opening(waiting) | Stage::Offering { waiting, .. } => TurnId(waiting.turn.0 - 1),
+            Stage::Idle | Stage::Running(_) | Stage::Settling { .. } => self.last_turn,
+        };
+        Past {
+            store: Arc::clone(&self.store),
+            session: self.record.id,
+            last: self.journal.last(),
+            last_turn,
+            budget: self.limits.recap_bytes,
         }
     }
 

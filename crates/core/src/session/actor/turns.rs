@@ -10,7 +10,7 @@ use crate::log::Draft;
 use crate::model::{Answer, Event, Failure, FailureKind, Outcome, Prompt, Seq, Timestamp, ToolReturn, TurnId};
 use crate::session::agent::Agent;
 use crate::session::journal::{NOT_KEPT, ended_by, waits_in};
-use crate::session::queue::Waiting;
+use crate::session::queue::{Attempt, Memory, Waiting};
 use crate::tool_host::Offer;
 use crate::turn::{Action, Turn};
 
@@ -55,6 +55,7 @@ impl Actor {
     pub(super) fn is_free_for(&mut self, offer: Option<&Offer>) -> bool {
         matches!(self.stage, Stage::Idle)
             && self.queue.len() == 0
+            && self.agent.knows_all()
             && self.has_read(offer)
             && self.journal.check().is_ok()
     }
@@ -106,13 +107,37 @@ impl Actor {
             }
             Readiness::NoPlace => return Err(Self::without_place(waiting)),
         }
-        if let Some(Err(failure)) = self.agent.live().map(|agent| agent.prompt(&waiting.prompt)) {
-            return Err(Unsent { waiting, failure });
+        let retold = match self.agent.prompt(&waiting) {
+            Ok(retold) => retold,
+            Err(failure) => return Err(Unsent { waiting, failure }),
+        };
+        let mut turn = Turn::start(self.record.id, waiting.turn, self.limits, self.policy.clone(), Instant::now());
+        let started = match waiting.attempt {
+            Attempt::First => Some(Event::Started),
+            Attempt::Second => None,
+        };
+        if waiting.attempt == Attempt::Second || waiting.memory == Memory::Brought {
+            turn.keep();
         }
-        let turn = Turn::start(self.record.id, waiting.turn, self.limits, self.policy.clone(), Instant::now());
         self.stage = Stage::Running(Box::new(turn));
-        self.act(vec![Action::Log { event: Event::Started, frame: None }]);
+        let events = [retold, started].into_iter().flatten();
+        self.act(events.map(|event| Action::Log { event, frame: None }).collect());
         Ok(())
+    }
+
+    /// The agent died before it gave any sign of the turn: nothing is lost, and another one gets the prompt, once.
+    pub(super) fn begin_again(&mut self, failure: &Failure) -> bool {
+        let Stage::Running(turn) = &self.stage else { return false };
+        if failure.kind != FailureKind::Crashed || !turn.is_untouched() {
+            return false;
+        }
+        let turn = turn.id();
+        let Some(prompt) = self.journal.prompt_of(turn).cloned() else { return false };
+        tracing::info!(session = %self.record.id, %failure, "the agent died before it did anything; another one is asked");
+        let waiting = Waiting { turn, prompt, memory: Memory::Retold, attempt: Attempt::Second, offer: None };
+        self.stage = Stage::Opening(waiting);
+        self.open_agent();
+        true
     }
 
     pub(super) fn end_unsent(&mut self, unsent: Unsent) {
@@ -183,8 +208,13 @@ impl Actor {
         if let Stage::Running(turn) = &self.stage
             && turn.is_ended()
         {
+            let id = turn.id();
             if turn.has_called() && !(ended_well && stored.is_ok()) {
-                self.given.forget(turn.id());
+                self.given.forget(id);
+            }
+            if ended_well && let Some(agent_session) = self.agent.has_heard(id) {
+                self.record.agent_session = Some(agent_session);
+                self.keep_record();
             }
             self.after_turn(agent_ended);
         }

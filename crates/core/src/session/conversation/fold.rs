@@ -85,7 +85,7 @@ pub fn named(news: &[Said<'_>]) -> Vec<Content> {
 }
 
 /// A part as the agent reads it, where it is no media.
-fn in_words(part: &Part<'_>) -> String {
+pub(super) fn in_words(part: &Part<'_>) -> String {
     match part {
         Part::Text(text) => (*text).to_owned(),
         Part::Media(_) => String::new(),
@@ -98,14 +98,14 @@ fn in_words(part: &Part<'_>) -> String {
 const HEADING: usize = 16;
 
 /// A prompt in the making: text gathers until something else comes.
-#[derive(Default)]
-struct Blocks {
+#[derive(Clone, Default)]
+pub(super) struct Blocks {
     content: Vec<Content>,
     text: String,
 }
 
 impl Blocks {
-    fn speaker(&mut self, role: Role) {
+    pub(super) fn speaker(&mut self, role: Role) {
         if !self.text.is_empty() {
             self.text.push_str("\n\n");
         }
@@ -140,13 +140,37 @@ impl Blocks {
         }
     }
 
+    /// Goes on where the text stands.
+    pub(super) fn text(&mut self, text: &str) {
+        self.text.push_str(text);
+    }
+
+    pub(super) fn new_line(&mut self) {
+        if !self.text.is_empty() && !self.text.ends_with('\n') {
+            self.text.push('\n');
+        }
+    }
+
+    /// Blocks of a message as they were sent, those of text on lines of their own.
+    pub(super) fn lines(&mut self, content: &[Content]) {
+        for block in content {
+            if let Content::Text(text) = block {
+                self.new_line();
+                self.text.push_str(&text.to_str());
+            } else {
+                self.flush();
+                self.content.push(block.clone());
+            }
+        }
+    }
+
     fn flush(&mut self) {
         if !self.text.is_empty() {
             self.content.push(Content::text(std::mem::take(&mut self.text)));
         }
     }
 
-    fn into_prompt(mut self) -> Prompt {
+    pub(super) fn into_prompt(mut self) -> Prompt {
         self.flush();
         Prompt { content: self.content }
     }

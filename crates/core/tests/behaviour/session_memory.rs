@@ -1,0 +1,187 @@
+//! What an agent hears of a session that it takes over from another.
+
+use gembridge_core::driver::Signal;
+use gembridge_core::limit::Limits;
+use gembridge_core::model::{Event, Outcome, Prompt, TurnId};
+use gembridge_core::session::{Footing, SessionHandle, SessionsConfig, Submission};
+
+use crate::support::agent::FakeAgent;
+use crate::support::follow::Reader;
+use crate::support::world::{CLIENT, World, give, prompt};
+use crate::support::{done, done_cancelled, failure, finished, text, thought};
+
+/// A turn that is answered.
+async fn says(session: &SessionHandle, agent: &mut FakeAgent, reader: &mut Reader, asked: &str, answer: &str) {
+    let turn = prompt(session, asked).await;
+    agent.expect_prompt(asked).await;
+    agent.does([thought("hm"), text(answer), done()]).await;
+    assert_eq!(reader.until_ended(turn).await, finished());
+}
+
+/// A session with two turns, whose agent is gone.
+async fn orphaned(world: &mut World) -> (SessionHandle, Reader) {
+    let session = world.session().await;
+    let mut reader = Reader::of(&session, &world.store).await;
+    let (_, mut agent) = tokio::join!(session.wake(), world.desk.open("a"));
+    says(&session, &mut agent, &mut reader, "one", "ONE").await;
+    says(&session, &mut agent, &mut reader, "two", "TWO").await;
+    agent.tries(Signal::Lost(failure("gone")));
+    (session, reader)
+}
+
+const BEFORE: &str = "[User]\none\n\n[Assistant]\nONE\n\n[User]\ntwo\n\n[Assistant]\nTWO\n\n[User]\n";
+
+/// What the agents were not told, each time they were told something.
+fn left_out(world: &World, session: &SessionHandle) -> Vec<usize> {
+    let entries = world.entries(session);
+    let retold = entries.iter().filter_map(|entry| match entry.event {
+        Event::Retold { left_out } => Some(left_out),
+        _ => None,
+    });
+    retold.collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_that_takes_over_hears_with_its_first_prompt_what_was_said() {
+    let mut world = World::new();
+    let (session, mut reader) = orphaned(&mut world).await;
+    prompt(&session, "three").await;
+    let mut next = world.desk.open("b").await;
+    next.expect_prompt(&format!("{BEFORE}three")).await;
+    next.does([text("THREE"), done()]).await;
+    assert_eq!(reader.until_ended(TurnId(3)).await, finished());
+    says(&session, &mut next, &mut reader, "four", "FOUR").await;
+    assert_eq!(left_out(&world, &session), [0]);
+    let prompts = world.entries(&session).into_iter().filter_map(|entry| match entry.event {
+        Event::Prompted { prompt, .. } => Some(prompt.plain_text()),
+        _ => None,
+    });
+    assert_eq!(prompts.collect::<Vec<_>>(), ["one", "two", "three", "four"], "the log has what the client said");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_that_comes_back_from_disk_is_told_to_its_agent() {
+    let mut world = World::new();
+    let (session, _) = orphaned(&mut world).await;
+    world.sessions.shutdown().await;
+    let mut world = World::on(world.store, Limits::default(), SessionsConfig::default());
+    let session = world.get(session.id()).await;
+    prompt(&session, "three").await;
+    world.desk.open("b").await.expect_prompt(&format!("{BEFORE}three")).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_that_was_woken_before_hears_it_too_and_one_that_remembers_does_not() {
+    let mut world = World::new();
+    let (session, _) = orphaned(&mut world).await;
+    session.close().await.unwrap();
+    let session = world.get(session.id()).await;
+    let mut reader = Reader::of(&session, &world.store).await;
+    let (_, mut next) = tokio::join!(session.wake(), world.desk.open("b"));
+    prompt(&session, "three").await;
+    next.expect_prompt(&format!("{BEFORE}three")).await;
+    next.does([text("THREE"), done()]).await;
+    reader.until_ended(TurnId(3)).await;
+    next.tries(Signal::Lost(failure("gone")));
+    prompt(&session, "four").await;
+    let request = world.desk.next().await;
+    assert_eq!(request.wanted(), Some("b"), "it was told everything");
+    request.resume("b").expect_prompt("four").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_not_answered_to_the_end_is_told_again() {
+    let mut world = World::new();
+    let (session, mut reader) = orphaned(&mut world).await;
+    prompt(&session, "three").await;
+    let mut next = world.desk.open("b").await;
+    next.expect_prompt(&format!("{BEFORE}three")).await;
+    session.cancel_turn(TurnId(3)).await.unwrap();
+    next.expect_cancel().await;
+    next.does([done_cancelled()]).await;
+    assert_eq!(reader.until_ended(TurnId(3)).await, Outcome::Cancelled);
+    prompt(&session, "four").await;
+    next.expect_prompt(&format!("{BEFORE}four")).await;
+    next.does([text("FOUR"), Signal::Lost(failure("gone"))]).await;
+    reader.until_ended(TurnId(4)).await;
+    prompt(&session, "five").await;
+    let request = world.desk.next().await;
+    assert_eq!(request.wanted(), Some("a"), "the one that knew everything");
+    let before = BEFORE.strip_suffix("[User]\n").unwrap();
+    request.accept("c").expect_prompt(&format!("{before}[User]\nfour\n\n[Assistant]\nFOUR\n\n[User]\nfive")).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_prompt_that_brings_the_history_goes_out_as_it_is() {
+    let mut world = World::new();
+    let (session, mut reader) = orphaned(&mut world).await;
+    let whole = Prompt::text("one, two and three");
+    let submission = Submission { prompt: whole, by: CLIENT, footing: Footing::Anew, offer: None };
+    session.submit(submission).await.unwrap();
+    let mut next = world.desk.open("b").await;
+    next.expect_prompt("one, two and three").await;
+    next.does([text("THREE"), done()]).await;
+    reader.until_ended(TurnId(3)).await;
+    says(&session, &mut next, &mut reader, "four", "FOUR").await;
+    assert!(left_out(&world, &session).is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_newest_turns_that_fit_are_told_and_the_others_counted() {
+    let mut world = World::with(Limits { recap_bytes: 200, ..Limits::default() });
+    let session = world.session().await;
+    let mut reader = Reader::of(&session, &world.store).await;
+    let (_, mut agent) = tokio::join!(session.wake(), world.desk.open("a"));
+    says(&session, &mut agent, &mut reader, "a", &"x".repeat(300)).await;
+    says(&session, &mut agent, &mut reader, "b", "B").await;
+    says(&session, &mut agent, &mut reader, "c", "C").await;
+    agent.tries(Signal::Lost(failure("gone")));
+    prompt(&session, "d").await;
+    let mut next = world.desk.open("b").await;
+    next.expect_prompt("[User]\nb\n\n[Assistant]\nB\n\n[User]\nc\n\n[Assistant]\nC\n\n[User]\nd").await;
+    next.does([text(&"x".repeat(300)), done()]).await;
+    reader.until_ended(TurnId(4)).await;
+    next.tries(Signal::Lost(failure("gone")));
+    prompt(&session, "e").await;
+    world.desk.open("c").await.expect_prompt("e").await;
+    assert_eq!(left_out(&world, &session), [2, 8]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn prompts_that_waited_are_told_in_the_order_of_their_turns() {
+    let mut world = World::new();
+    let session = world.session().await;
+    let mut reader = Reader::of(&session, &world.store).await;
+    prompt(&session, "one").await;
+    let mut agent = world.desk.open("a").await;
+    agent.expect_prompt("one").await;
+    agent.does([text("O")]).await;
+    prompt(&session, "two").await;
+    prompt(&session, "three").await;
+    agent.does([text("NE"), done()]).await;
+    agent.expect_prompt("two").await;
+    agent.does([text("TWO"), Signal::Lost(failure("gone"))]).await;
+    reader.until_ended(TurnId(2)).await;
+    world.desk.open("b").await.expect_prompt(&format!("{BEFORE}three")).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_of_the_clients_tools_are_told_in_words() {
+    let mut world = World::new();
+    let (session, agent, mut place) = world.with_tools(&["look"]).await;
+    let mut reader = Reader::of(&session, &world.store).await;
+    agent.does([text("a moment")]).await;
+    let _call = place.calls("look", "{}").await;
+    let call = reader.until_parked().await[0];
+    give(&session, &[(call, "a cat")]).await.unwrap();
+    agent.does([text("it is a cat"), done()]).await;
+    reader.until_ended(TurnId(1)).await;
+    agent.tries(Signal::Lost(failure("gone")));
+    prompt(&session, "sure?").await;
+    let mut next = world.desk.open("b").await;
+    let mut place = world.tools.next().await;
+    place.reads().await;
+    let told = "[User]\ngo\n\n[Assistant]\na moment\ncalled the tool look with {}\n\n[Tool]\nlook gave back:\na cat\n\n\
+                [Assistant]\nit is a cat\n\n[User]\nsure?";
+    next.expect_prompt(told).await;
+}
