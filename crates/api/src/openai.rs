@@ -9,6 +9,7 @@ mod error;
 mod models;
 mod order;
 mod resume;
+mod session_line;
 mod spare;
 mod turn;
 pub mod wire;
@@ -73,6 +74,7 @@ pub struct OpenAi {
     catalog: Catalog,
     conversations: Arc<Conversations>,
     queues: HashMap<AgentName, FairQueue>,
+    session_lines: Arc<session_line::SessionLines>,
     spares: spare::Spares,
     config: OpenAiConfig,
     /// Held by whoever has a large request read.
@@ -88,6 +90,7 @@ impl OpenAi {
         Arc::new(Self {
             queues: catalog.agents().map(queue).collect(),
             conversations: Arc::new(Conversations::new(config.conversations)),
+            session_lines: Arc::default(),
             spares: spare::Spares::default(),
             sessions,
             catalog,
@@ -102,9 +105,12 @@ impl OpenAi {
         self.queues.clone()
     }
 
-    /// How full the lines before each agent are.
+    /// How full the lines before each agent are, those before its sessions among them.
     pub fn queues(&self) -> impl Iterator<Item = (&AgentName, FairStatus)> {
-        self.queues.iter().map(|(agent, queue)| (agent, queue.status()))
+        self.queues.iter().map(|(agent, queue)| {
+            let FairStatus { running, waiting } = queue.status();
+            (agent, FairStatus { running, waiting: waiting + self.session_lines.waiting(agent) })
+        })
     }
 
     /// Resolves when every turn whose client left has been told to end, and nothing is left of sessions that nobody
@@ -122,11 +128,15 @@ pub fn router(state: Arc<OpenAi>) -> Router {
     chat_router(Arc::clone(&state)).merge(models_router(state))
 }
 
+const VERSIONED: &str = "/v1/chat/completions";
+/// The address that some clients build.
+const UNVERSIONED: &str = "/chat/completions";
+
 /// Where conversations are sent: bodies are large.
 pub fn chat_router(state: Arc<OpenAi>) -> Router {
     Router::new()
-        .route("/v1/chat/completions", post(chat_completions::create))
-        .route("/chat/completions", post(chat_completions::create_unversioned))
+        .route(VERSIONED, post(chat_completions::create))
+        .route(UNVERSIONED, post(chat_completions::create))
         .with_state(state)
 }
 
@@ -136,5 +146,18 @@ pub fn models_router(state: Arc<OpenAi>) -> Router {
 
 /// The description of these routes, for `/openapi.json`.
 #[derive(utoipa::OpenApi)]
-#[openapi(paths(chat_completions::create, chat_completions::create_unversioned, models::list, models::get))]
+#[openapi(paths(chat_completions::create, models::list, models::get), modifiers(&BothAddresses))]
 pub struct Description;
+
+struct BothAddresses;
+
+impl utoipa::Modify for BothAddresses {
+    fn modify(&self, api: &mut utoipa::openapi::OpenApi) {
+        let Some(mut chat) = api.paths.paths.get(VERSIONED).cloned() else { return };
+        if let Some(create) = &mut chat.post {
+            create.operation_id = Some("createChatCompletionUnversioned".to_owned());
+            create.summary = Some("The same under the address that some clients build.".to_owned());
+        }
+        api.paths.paths.insert(UNVERSIONED.to_owned(), chat);
+    }
+}

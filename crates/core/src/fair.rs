@@ -4,7 +4,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -20,13 +20,12 @@ pub struct FairLimits {
     pub waiting: usize,
     /// How long all lines together may be.
     pub waiting_in_all: usize,
-    /// Principals that are treated otherwise.
-    pub shares: HashMap<Principal, Share>,
+    pub shares: Shares,
 }
 
 impl Default for FairLimits {
     fn default() -> Self {
-        Self { running: 64, waiting: 256, waiting_in_all: 4_096, shares: HashMap::new() }
+        Self { running: 64, waiting: 256, waiting_in_all: 4_096, shares: Shares::default() }
     }
 }
 
@@ -37,6 +36,28 @@ pub struct Share {
     pub priority: i8,
     pub running: Option<usize>,
     pub waiting: Option<usize>,
+}
+
+/// Principals that are treated otherwise. All clones are one list: what is replaced in it holds for whoever comes next.
+#[derive(Clone, Debug, Default)]
+pub struct Shares {
+    of: Arc<RwLock<HashMap<Principal, Share>>>,
+}
+
+impl Shares {
+    pub fn replace(&self, shares: HashMap<Principal, Share>) {
+        *self.of.write().unwrap_or_else(PoisonError::into_inner) = shares;
+    }
+
+    fn get(&self, principal: &Principal) -> Share {
+        self.of.read().unwrap_or_else(PoisonError::into_inner).get(principal).copied().unwrap_or_default()
+    }
+}
+
+impl FromIterator<(Principal, Share)> for Shares {
+    fn from_iter<I: IntoIterator<Item = (Principal, Share)>>(shares: I) -> Self {
+        Self { of: Arc::new(RwLock::new(shares.into_iter().collect())) }
+    }
 }
 
 /// The lines before one agent. Cheap to clone.
@@ -87,6 +108,13 @@ pub struct FairStatus {
     pub waiting: usize,
 }
 
+impl FairStatus {
+    /// Nobody is there.
+    pub fn is_empty(self) -> bool {
+        self.running == 0 && self.waiting == 0
+    }
+}
+
 /// Nothing is known of how long the others take; clients double it by themselves.
 const RETRY_AFTER: Duration = Duration::from_secs(2);
 
@@ -111,6 +139,12 @@ impl FairQueue {
         Ok(Waiter { spot, place: Some(place) })
     }
 
+    /// Lines on the same terms before something that only one can use at a time.
+    #[must_use]
+    pub fn with_one_place(&self) -> Self {
+        Self::new(FairLimits { running: 1, ..self.shared.limits.clone() })
+    }
+
     pub fn status(&self) -> FairStatus {
         let lines = self.shared.lock();
         FairStatus { running: lines.running, waiting: lines.waiting }
@@ -119,7 +153,7 @@ impl FairQueue {
 
 impl FairLimits {
     fn share(&self, principal: &Principal) -> Share {
-        self.shares.get(principal).copied().unwrap_or_default()
+        self.shares.get(principal)
     }
 
     fn most_running(&self, principal: &Principal) -> usize {
@@ -210,7 +244,8 @@ impl Lines {
         let may_run = |principal: &Principal| {
             let Some(line) = self.of.get(principal) else { return false };
             let head = line.waiting.front().map_or(0, |waiting| waiting.places);
-            line.running + head <= limits.most_running(principal)
+            // Alone it may always run: it may have come when it was allowed more.
+            line.running == 0 || line.running + head <= limits.most_running(principal)
         };
         let able = self.turns.iter().enumerate().filter(|(_, principal)| may_run(principal));
         able.min_by_key(|(at, principal)| (std::cmp::Reverse(limits.share(principal).priority), *at)).map(|(at, _)| at)
@@ -307,6 +342,13 @@ impl Drop for Waiter {
             drop(lines);
             place.release();
         }
+    }
+}
+
+impl Permit {
+    /// How many may run with it at once.
+    pub fn places(&self) -> usize {
+        self.place.places
     }
 }
 

@@ -15,6 +15,7 @@ use gembridge_core::session::conversation::{Held, Owner};
 use self::body::AnswerBody;
 use super::begin::{Again, Begun, ask_again, refuse_calls};
 use super::encode::{Chunks, Ending, Reading, Tally, Unmet, Wholes};
+use super::session_line::SessionPlace;
 use super::turn::LiveTurn;
 use super::wire::FinishReason;
 use super::{OpenAi, error};
@@ -31,10 +32,19 @@ pub(super) struct Answers {
     tally: Tally,
     /// The first failure; the others are let go.
     failure: Option<Problem>,
-    /// Places in the line of the agent, kept until the last answer is over.
-    permit: Option<Permit>,
+    /// Kept until the last answer is over.
+    places: Option<Places>,
     /// Something of an answer has come.
     said: bool,
+}
+
+/// What a request has waited for.
+pub(super) struct Places {
+    /// As many answers may be worked at at once.
+    pub agent: Permit,
+    /// Nobody else prompts the session that the client named.
+    #[expect(dead_code, reason = "held, never asked")]
+    pub session: Option<SessionPlace>,
 }
 
 /// Where the pieces go.
@@ -59,6 +69,8 @@ pub(super) struct Lane {
 }
 
 enum Stage {
+    /// There are more answers than places at the agent.
+    Waiting(BoxFuture<'static, Result<Begun, Problem>>),
     Starting(BoxFuture<'static, Result<Begun, Problem>>),
     Running(Box<Running>),
     Over,
@@ -80,6 +92,11 @@ pub(super) struct Beginnings {
 
 impl Lane {
     pub(super) fn new(begin: BoxFuture<'static, Result<Begun, Problem>>, reading: Reading) -> Self {
+        Self { stage: Stage::Waiting(begin), reading: Some(reading) }
+    }
+
+    /// The same answer goes on.
+    fn again(begin: BoxFuture<'static, Result<Begun, Problem>>, reading: Reading) -> Self {
         Self { stage: Stage::Starting(begin), reading: Some(reading) }
     }
 }
@@ -91,10 +108,10 @@ impl Answers {
         notes: Option<RequestNotes>,
         lanes: Vec<Lane>,
         out: Out,
-        permit: Permit,
+        places: Places,
     ) -> Self {
         let tally = Tally::default();
-        Self { app, request, notes, lanes, out, tally, failure: None, permit: Some(permit), said: false }
+        Self { app, request, notes, lanes, out, tally, failure: None, places: Some(places), said: false }
     }
 
     /// Waits until an agent has done something, or everything is over.
@@ -131,7 +148,7 @@ impl Answers {
         }
         let Out::Wholes(wholes) = self.out else { return Ok(Vec::new()) };
         wholes
-            .encode(self.tally.sum())
+            .encode(self.tally.sum().unwrap_or_default())
             .map_err(|error| Problem::new(Kind::Agent, format!("the agent's text is not sound JSON: {error}")))
     }
 
@@ -151,6 +168,7 @@ impl Answers {
     /// Moves every answer on as far as it can. Ready when one of them moved.
     fn poll_step(&mut self, cx: &mut Context<'_>, beginnings: &mut Beginnings) -> Poll<()> {
         let mut moved = false;
+        self.let_in();
         for index in 0..self.lanes.len() {
             moved |= match &mut self.lanes[index].stage {
                 Stage::Starting(begin) => match begin.as_mut().poll(cx) {
@@ -167,7 +185,7 @@ impl Answers {
                     }
                     Poll::Pending => false,
                 },
-                Stage::Over => false,
+                Stage::Waiting(_) | Stage::Over => false,
             };
             if self.failure.is_some() {
                 break;
@@ -179,6 +197,19 @@ impl Answers {
         if moved { Poll::Ready(()) } else { Poll::Pending }
     }
 
+    /// Begins as many answers as there are places for.
+    fn let_in(&mut self) {
+        let places = self.places.as_ref().map_or(0, |places| places.agent.places());
+        let busy = |lane: &&Lane| matches!(lane.stage, Stage::Starting(_) | Stage::Running(_));
+        let free = places.saturating_sub(self.lanes.iter().filter(busy).count());
+        let waiting = self.lanes.iter_mut().map(|lane| &mut lane.stage);
+        for stage in waiting.filter(|stage| matches!(stage, Stage::Waiting(_))).take(free) {
+            if let Stage::Waiting(begin) = std::mem::replace(stage, Stage::Over) {
+                *stage = Stage::Starting(begin);
+            }
+        }
+    }
+
     fn on_begun(&mut self, index: usize, begun: Result<Begun, Problem>, beginnings: &mut Beginnings) {
         match begun {
             Ok(Begun { turn, owner, left_out, default_model, waiting, again }) => {
@@ -186,7 +217,7 @@ impl Answers {
                 if !beginnings.sessions.contains(&session) {
                     beginnings.sessions.push(session.clone());
                 }
-                beginnings.left_out = beginnings.left_out.max(left_out.unwrap_or(0));
+                beginnings.left_out = beginnings.left_out.max(left_out);
                 beginnings.default_model |= default_model;
                 if default_model {
                     self.out.rename(owner.agent.as_str());
@@ -209,7 +240,7 @@ impl Answers {
         };
         let lane = &mut self.lanes[index];
         let (Stage::Running(running), Some(reading)) = (&mut lane.stage, &mut lane.reading) else { return };
-        let (id, was_heard) = (running.turn.id(), reading.heard());
+        let id = running.turn.id();
         let mut own = batch.iter().enumerate().filter(|(_, entry)| entry.turn == Some(id));
         let ending = match &mut self.out {
             Out::Chunks(chunks) => {
@@ -221,12 +252,11 @@ impl Answers {
                 own.find_map(|(at, entry)| Some((at, reading.event(&entry.event, whole)?)))
             }
         };
-        self.said |= reading.said();
-        if !was_heard
-            && reading.heard()
-            && let Some(notes) = &self.notes
-        {
-            notes.first_token();
+        if !self.said && reading.said() {
+            self.said = true;
+            if let Some(notes) = &self.notes {
+                notes.first_token();
+            }
         }
         if let Some((at, ending)) = ending {
             if let Ending::Refused(_) = ending {
@@ -239,13 +269,13 @@ impl Answers {
     fn on_ending(&mut self, index: usize, ending: Ending) {
         let lane = &mut self.lanes[index];
         let stage = std::mem::replace(&mut lane.stage, Stage::Over);
-        let (Stage::Running(running), Some(mut reading)) = (stage, lane.reading.take()) else { return };
-        self.tally.add(&reading.take_usage());
+        let (Stage::Running(running), Some(reading)) = (stage, lane.reading.take()) else { return };
         let ending = match ending {
             Ending::Again(prompt) => return self.once_more(index, *running, reading, prompt),
             Ending::Refused(results) => return self.go_on_without(index, *running, reading, results),
             other => other,
         };
+        self.tally.add(reading.usage());
         let Running { mut turn, owner, .. } = *running;
         let reason = match ending {
             // A client that has no id of its call comes back with its history alone.
@@ -291,13 +321,13 @@ impl Answers {
     /// The same answer goes on in another turn of its session.
     fn once_more(&mut self, index: usize, running: Running, reading: Reading, prompt: Prompt) {
         let begin = Box::pin(ask_again(Arc::clone(&self.app), running.turn, running.owner, running.again, prompt));
-        self.lanes[index] = Lane::new(begin, reading);
+        self.lanes[index] = Lane::again(begin, reading);
     }
 
     /// The same turn goes on, without the calls that nobody wants.
     fn go_on_without(&mut self, index: usize, running: Running, reading: Reading, results: Vec<(CallId, ToolReturn)>) {
         let begin = Box::pin(refuse_calls(running.turn, running.owner, running.again, results));
-        self.lanes[index] = Lane::new(begin, reading);
+        self.lanes[index] = Lane::again(begin, reading);
     }
 
     fn fail(&mut self, problem: Problem) {
@@ -309,16 +339,19 @@ impl Answers {
 
     /// Everything is said, or nothing more can be.
     fn close(&mut self) {
-        // Turns that still run are abandoned by being dropped.
         for lane in &mut self.lanes {
+            // A turn that still runs is abandoned by being dropped; what it took so far was spent.
             lane.stage = Stage::Over;
+            if let Some(reading) = lane.reading.take() {
+                self.tally.add(reading.usage());
+            }
         }
         let usage = self.tally.sum();
         self.note(|notes| {
             notes.input_tokens = usage.map(|usage| usage.prompt_tokens);
             notes.output_tokens = usage.map(|usage| usage.completion_tokens);
         });
-        drop(self.permit.take());
+        drop(self.places.take());
     }
 
     /// The last words of a stream.
@@ -326,7 +359,7 @@ impl Answers {
         let Out::Chunks(chunks) = &mut self.out else { return };
         match self.failure.take() {
             Some(problem) => error::event(chunks.out(), &problem, &self.request),
-            None => chunks.end(self.tally.sum()),
+            None => chunks.end(self.tally.sum().unwrap_or_default()),
         }
     }
 

@@ -7,18 +7,18 @@ use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::{Extensions, HeaderMap, HeaderName, HeaderValue, Response, header};
 use bytes::Bytes;
-use gembridge_core::fair::Permit;
-use gembridge_core::model::Timestamp;
+use gembridge_core::fair::LineFull;
+use gembridge_core::model::{SessionId, Timestamp};
 use uuid::Uuid;
 
-use super::answer::{Answers, Beginnings, Lane, Out};
+use super::answer::{Answers, Beginnings, Lane, Out, Places};
 use super::begin::{Plan, begin};
 use super::decode::{Reply, Wishes};
 use super::encode::{Chunks, Head, Reading, ReadingOptions, Wholes};
 use super::order::{Order, Pin};
 use super::{OpenAi, ToolResults, error, wire};
 use crate::catalog::{Certainty, Resolved};
-use crate::guard::record::RequestNotes;
+use crate::guard::record::{Notes, RequestNotes};
 use crate::identity::{Identity, RequestId, SESSION_HEADER};
 use crate::problem::{Kind, Problem};
 use crate::sse;
@@ -41,15 +41,22 @@ const PROCESSING: HeaderName = HeaderName::from_static("openai-processing-ms");
     responses(
         (status = 200, description = "The answer; with `stream` chunks as events, ended by `[DONE]`", content(
             (wire::Completion = "application/json"), (wire::CompletionChunk = "text/event-stream")
+        ), headers(
+            ("x-session-id" = String, description = "The session that answered; send it to go on with it"),
+            ("x-queue-ms" = u64, description = "How long the request waited for its turn"),
+            ("openai-processing-ms" = u64, description = "From the request to the head of its answer"),
+            ("x-gembridge-ignored" = String, description = "Fields of the request that have no effect"),
+            ("x-gembridge-left-out" = u64, description = "How many old messages the agent was not told"),
+            ("x-gembridge-model-fallback" = String, description = "Who answered in the place of the `model` asked for"),
         )),
         (status = 400, description = "The request cannot be honoured; `param` names the field"),
-        (status = 401, description = "No key, or none that is known"),
         (status = 403, description = "A host or an origin that is not allowed, or an agent that is not for this key"),
         (status = 404, description = "No such model or session"),
         (status = 429, description = "Too many requests, or the line is full"),
         (status = 502, description = "The agent failed"),
         (status = 503, description = "The agent cannot be had now"),
         (status = 504, description = "The agent took too long"),
+        (status = 507, description = "There is no room left to keep the conversation"),
     )
 )]
 pub(super) async fn create(State(app): State<Arc<OpenAi>>, request: Request) -> Response<Body> {
@@ -62,19 +69,11 @@ pub(super) async fn create(State(app): State<Arc<OpenAi>>, request: Request) -> 
     answer.unwrap_or_else(|problem| error::response(&problem, &id))
 }
 
-/// The same under the address that some clients build.
-#[utoipa::path(
-    post, path = "/chat/completions", tag = "openai", operation_id = "createChatCompletionUnversioned",
-    params(("x-session-id" = Option<String>, Header, description = "Goes on with this session, whatever its history")),
-    request_body = wire::ChatRequest,
-    responses((status = 200, description = "As `/v1/chat/completions`", body = wire::Completion))
-)]
-pub(super) async fn create_unversioned(state: State<Arc<OpenAi>>, request: Request) -> Response<Body> {
-    create(state, request).await
-}
-
 /// To read so many bytes takes less time than to have them read elsewhere is worth.
 const LARGE: usize = 256 << 10;
+
+/// As long as a model's name may be; what a client sends instead is not kept whole.
+const LONGEST_NAME: usize = 128;
 
 /// One request on its way to an answer.
 pub(super) struct Call {
@@ -96,14 +95,14 @@ impl Call {
     async fn answer(self, headers: &HeaderMap, body: Body) -> Result<Response<Body>, Problem> {
         // Under the guard's limit, which has read it.
         let body = to_bytes(body, usize::MAX).await.map_err(|failure| unreadable(&failure))?;
-        let pin = self.pinned(headers).await?;
+        let pin = self.pinned(headers).await;
         let (call, order) = self.understood(body, pin).await?;
         call.carry_out(order).await
     }
 
     /// A large request is read beside the event loop, one at a time: whoever streams shall not wait for it, and no more
     /// than one is held in its parsed form.
-    async fn understood(self, body: Bytes, pin: Option<Pin>) -> Result<(Self, Order), Problem> {
+    async fn understood(self, body: Bytes, pin: Result<Option<Pin>, Problem>) -> Result<(Self, Order), Problem> {
         if body.len() <= LARGE {
             let order = self.understand(&body, pin)?;
             return Ok((self, order));
@@ -120,9 +119,8 @@ impl Call {
     }
 
     async fn carry_out(self, order: Order) -> Result<Response<Body>, Problem> {
-        let (permit, queued) = self.wait_in_line(&order).await?;
+        let (places, queued) = self.wait_in_line(&order).await?;
         let Order { wishes, resolved, plans, terms, fingerprint, left_out } = order;
-        self.note(&wishes, &resolved, queued);
         let head = self.head(&resolved);
         let out = match wishes.reply {
             Reply::Whole => Out::Wholes(Wholes::new(head, plans.len())),
@@ -141,7 +139,7 @@ impl Call {
         };
         let lanes = plans.into_iter().map(lane).collect();
         let (app, request, notes) = (Arc::clone(&self.app), self.request, self.notes.clone());
-        let mut answers = Answers::new(app, request, notes, lanes, out, permit);
+        let mut answers = Answers::new(app, request, notes, lanes, out, places);
         let mut beginnings = Beginnings { left_out, ..Beginnings::default() };
         let mut response = match wishes.reply {
             Reply::Whole => {
@@ -162,21 +160,32 @@ impl Call {
         Ok(response)
     }
 
-    async fn wait_in_line(&self, order: &Order) -> Result<(Permit, Duration), Problem> {
-        let agent = &order.resolved.agent;
+    async fn wait_in_line(&self, order: &Order) -> Result<(Places, Duration), Problem> {
+        let (agent, principal) = (&order.resolved.agent, &self.identity.principal);
         let queue = self.app.queues.get(agent).ok_or_else(|| {
             Problem::new(
                 Kind::NotFound,
                 format!("agent `{agent}` is not served here; `GET /v1/models` lists those that are"),
             )
         })?;
+        let full = |what: &str, full: LineFull| {
+            Problem::new(
+                Kind::QueueFull { retry_after: full.retry_after },
+                format!("the line for {what} is full: {full}"),
+            )
+        };
         let began = Instant::now();
-        let waiter = queue.enter(&self.identity.principal, order.plans.len()).map_err(|full| {
-            let message = format!("the line for agent `{agent}` is full: {full}");
-            Problem::new(Kind::QueueFull { retry_after: full.retry_after }, message)
-        })?;
-        let permit = waiter.await;
-        Ok((permit, began.elapsed()))
+        let _noted = InLine { began, notes: self.notes.as_ref() };
+        let session = match order.prompted_session() {
+            Some(session) => {
+                let place = self.app.session_lines.wait(session, (agent, queue), principal).await;
+                Some(place.map_err(|line| full("the session", line))?)
+            }
+            None => None,
+        };
+        let waiter = queue.enter(principal, order.plans.len());
+        let agent = waiter.map_err(|line| full(&format!("agent `{agent}`"), line))?.await;
+        Ok((Places { agent, session }, began.elapsed()))
     }
 
     fn head(&self, resolved: &Resolved) -> Head {
@@ -188,17 +197,29 @@ impl Call {
         }
     }
 
-    fn note(&self, wishes: &Wishes, resolved: &Resolved, queued: Duration) {
-        let Some(notes) = &self.notes else { return };
-        notes.edit(|notes| {
-            notes.model_asked = Some(wishes.model.clone());
-            // A label of metrics must come from a list, never from a client.
-            let listed = resolved.certainty == Certainty::Listed;
-            notes.model_used =
-                Some(if listed { resolved.shown().to_owned() } else { resolved.agent.as_str().to_owned() });
-            notes.stream = Some(wishes.reply != Reply::Whole);
-            notes.queued = Some(queued);
+    fn note(&self, edit: impl FnOnce(&mut Notes)) {
+        if let Some(notes) = &self.notes {
+            notes.edit(edit);
+        }
+    }
+
+    /// What the client asks for, before anything of it is refused.
+    pub(super) fn note_asked(&self, request: &wire::ChatRequest<'_>) {
+        self.note(|notes| {
+            notes.model_asked = request.model.as_deref().map(|model| model.chars().take(LONGEST_NAME).collect());
+            notes.stream = Some(request.stream.unwrap_or(false));
         });
+    }
+
+    pub(super) fn note_session(&self, session: SessionId) {
+        self.note(|notes| notes.session = Some(session.to_string()));
+    }
+
+    pub(super) fn note_used(&self, resolved: &Resolved) {
+        // A label of metrics must come from a list, never from a client.
+        let listed = resolved.certainty == Certainty::Listed;
+        let used = if listed { resolved.shown() } else { resolved.agent.as_str() };
+        self.note(|notes| notes.model_used = Some(used.to_owned()));
     }
 
     fn describe(
@@ -232,6 +253,20 @@ impl Call {
         }
         headers.insert(QUEUE, millis(queued));
         headers.insert(PROCESSING, millis(self.received.elapsed()));
+    }
+}
+
+/// Notes the time in line however that ends: with a place, without one, or because the client left.
+struct InLine<'a> {
+    began: Instant,
+    notes: Option<&'a RequestNotes>,
+}
+
+impl Drop for InLine<'_> {
+    fn drop(&mut self) {
+        if let Some(notes) = self.notes {
+            notes.edit(|notes| notes.queued = Some(self.began.elapsed()));
+        }
     }
 }
 

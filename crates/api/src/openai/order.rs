@@ -31,6 +31,16 @@ pub(super) struct Order {
     pub left_out: usize,
 }
 
+impl Order {
+    /// The session that the client named, if it gets a prompt.
+    pub(super) fn prompted_session(&self) -> Option<SessionId> {
+        self.plans.iter().find_map(|plan| match &plan.route {
+            Route::Pinned { handle, .. } => Some(handle.id()),
+            Route::Continue { .. } | Route::New { .. } | Route::Resume { .. } => None,
+        })
+    }
+}
+
 /// What the agent is offered, and what the client insists on.
 pub(super) struct Terms {
     offer: Offer,
@@ -46,10 +56,16 @@ pub(super) struct Pin {
 
 impl Call {
     pub(super) async fn pinned(&self, headers: &HeaderMap) -> Result<Option<Pin>, Problem> {
-        let Some(value) = headers.get(SESSION_HEADER) else { return Ok(None) };
+        let mut named = headers.get_all(SESSION_HEADER).iter();
+        let Some(value) = named.next() else { return Ok(None) };
+        if named.any(|other| other != value) {
+            let message = "the request names two sessions; send `x-session-id` once";
+            return Err(Problem::invalid(SESSION_HEADER.as_str(), message));
+        }
         let name = String::from_utf8_lossy(value.as_bytes());
         let unknown = || Error::UnknownSession(name.chars().take(64).collect());
         let id: SessionId = name.trim().parse().map_err(|_| unknown())?;
+        self.note_session(id);
         let handle = self.app.sessions.get(id, &self.identity.viewer()).await?;
         let owner = handle.owner();
         Ok(Some(Pin { handle, owner }))
@@ -57,31 +73,56 @@ impl Call {
 
     /// Reads the request, once: what it wants, who answers, and what the agent is told. Nothing waits here, so that
     /// only as many requests are held in their parsed form as there are threads.
-    pub(super) fn understand(&self, body: &Bytes, pin: Option<Pin>) -> Result<Order, Problem> {
+    pub(super) fn understand(&self, body: &Bytes, pin: Result<Option<Pin>, Problem>) -> Result<Order, Problem> {
         let request = decode::parse(body)?;
+        self.note_asked(&request);
+        let pin = pin?;
         let wishes = decode::wishes(&request)?;
         let conversation = decode::conversation(&request)?;
         let follow_up = decode::follow_up(&request, &conversation)?;
         let terms = self.terms(&wishes)?;
-        let mut resolved = self.app.catalog.resolve(&wishes.model)?;
-        if let Some(pin) = &pin {
-            if pin.owner.agent != resolved.agent && !resolved.fell_back {
-                let message = format!(
-                    "the session belongs to agent `{}`, but `model` names agent `{}`; leave `x-session-id` out",
-                    pin.owner.agent, resolved.agent
-                );
-                return Err(Problem::invalid("model", message));
-            }
-            resolved = Resolved { model: pin.owner.model.clone(), agent: pin.owner.agent.clone(), ..resolved };
-        }
+        let asked = self.app.catalog.resolve(&wishes.model)?;
+        let resolved = match &pin {
+            Some(pin) => self.resolved_in(pin, asked, &wishes)?,
+            None => asked,
+        };
         if resolved.fell_back {
-            tracing::warn!(asked = ?wishes.model, agent = %resolved.agent, "unknown model; the default agent answers");
+            tracing::warn!(asked = ?wishes.model, answers = resolved.shown(), "another model answers than was asked for");
         }
+        self.note_used(&resolved);
         if let Some(abilities) = self.app.catalog.abilities(&resolved.agent) {
             decode::check_abilities(&conversation, abilities, resolved.agent.as_str())?;
         }
         let talk = Talk { conversation: &conversation, follow_up, body };
         Ok(self.plan(wishes, terms, resolved, talk, pin))
+    }
+
+    /// Who answers in the session that the client named: what it was begun with.
+    fn resolved_in(&self, pin: &Pin, asked: Resolved, wishes: &Wishes) -> Result<Resolved, Problem> {
+        let Owner { agent, model, .. } = &pin.owner;
+        if *agent != asked.agent && !asked.fell_back {
+            let message = format!(
+                "the session belongs to agent `{agent}`, but `model` names agent `{}`; leave `x-session-id` out",
+                asked.agent
+            );
+            return Err(Problem::invalid("model", message));
+        }
+        if wishes.choices > 1 {
+            let message = "a session gives one answer to a prompt; leave `n` or `x-session-id` out";
+            return Err(Problem::invalid("n", message));
+        }
+        let is_other = asked.model.is_some() && asked.model != *model;
+        let fell_back = asked.fell_back || is_other;
+        let resolved = Resolved { agent: agent.clone(), model: model.clone(), fell_back, ..asked };
+        if is_other && self.app.catalog.is_strict() {
+            let message = format!(
+                "the session answers with `{}`, but `model` names `{}`; name that, or leave `x-session-id` out",
+                resolved.shown(),
+                wishes.model
+            );
+            return Err(Problem::invalid("model", message));
+        }
+        Ok(resolved)
     }
 
     /// What the client's tools and the form it wants come to.

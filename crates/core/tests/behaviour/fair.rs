@@ -5,7 +5,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
-use gembridge_core::fair::{FairLimits, FairQueue, FairStatus, LineFull, Permit, Share, Waiter};
+use gembridge_core::fair::{FairLimits, FairQueue, FairStatus, LineFull, Permit, Share, Shares, Waiter};
 use gembridge_core::model::Principal;
 use proptest::prelude::*;
 
@@ -88,7 +88,7 @@ fn a_waiter_that_leaves_just_as_it_is_admitted_gives_its_place_back() {
 
 #[test]
 fn shares_set_limits_and_priorities() {
-    let shares = HashMap::from([
+    let shares = Shares::from_iter([
         (who("slow"), Share { running: Some(1), waiting: Some(1), ..Share::default() }),
         (who("vip"), Share { priority: 1, ..Share::default() }),
     ]);
@@ -107,6 +107,39 @@ fn shares_set_limits_and_priorities() {
     assert!(vip.is_some(), "a higher priority goes first");
     drop(vip);
     assert!(ready(&mut other).is_some());
+}
+
+#[test]
+fn a_share_that_changes_holds_for_whoever_comes_next_and_strands_nobody() {
+    let shares = Shares::default();
+    let queue = FairQueue::new(FairLimits { running: 4, shares: shares.clone(), ..FairLimits::default() });
+    let first = ready(&mut queue.enter(&who("ann"), 2).expect("room"));
+    let mut wide = queue.enter(&who("ann"), 3).expect("room to wait");
+    assert!(first.is_some() && ready(&mut wide).is_none());
+    shares.replace(HashMap::from([(who("ann"), Share { running: Some(1), ..Share::default() })]));
+    let mut next = enter(&queue, "ann");
+    drop(first);
+    let wide = ready(&mut wide);
+    assert_eq!(wide.as_ref().map(Permit::places), Some(3), "it was promised before");
+    assert!(ready(&mut next).is_none());
+    drop(wide);
+    let next = ready(&mut next);
+    assert!(next.is_some() && ready(&mut enter(&queue, "ann")).is_none(), "one at a time from now on");
+    assert_eq!(queue.enter(&who("bob"), 9).ok().and_then(|mut all| ready(&mut all)).map(|all| all.places()), None);
+    drop(next);
+    assert_eq!(queue.enter(&who("bob"), 9).ok().and_then(|mut all| ready(&mut all)).map(|all| all.places()), Some(4));
+}
+
+#[test]
+fn lines_with_one_place_keep_the_terms_of_the_others() {
+    let shares = Shares::from_iter([(who("ann"), Share { waiting: Some(1), ..Share::default() })]);
+    let queue = FairQueue::new(FairLimits { running: 4, waiting: 2, shares, ..FairLimits::default() }).with_one_place();
+    let running = ready(&mut enter(&queue, "ann"));
+    assert!(running.is_some());
+    let _ann = enter(&queue, "ann");
+    assert!(queue.enter(&who("ann"), 1).is_err(), "her line is shorter");
+    let mut bob = enter(&queue, "bob");
+    assert!(ready(&mut bob).is_none());
 }
 
 #[test]

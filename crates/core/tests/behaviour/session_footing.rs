@@ -138,6 +138,25 @@ async fn an_abandoned_turn_ends_unless_somebody_else_watches() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_prompt_that_waits_is_gone_with_its_client_whoever_watches() {
+    let mut world = World::new();
+    let session = world.session().await;
+    let mut reader = Reader::of(&session, &world.store).await;
+    prompt(&session, "one").await;
+    let mut agent = world.desk.open("a").await;
+    agent.expect_prompt("one").await;
+    prompt(&session, "two").await;
+    prompt(&session, "three").await;
+    session.abandon(TurnId(2)).await.unwrap();
+    assert_eq!(reader.until_ended(TurnId(2)).await, Outcome::Cancelled);
+    assert!(agent.is_left_alone(), "the turn before it goes on");
+    agent.does([done()]).await;
+    agent.expect_prompt("three").await;
+    agent.does([done()]).await;
+    assert_eq!(reader.until_ended(TurnId(3)).await, finished());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_caller_that_left_before_it_heard_of_its_turn_has_abandoned_it() {
     let world = World::new();
     let session = world.session().await;

@@ -5,6 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use gembridge_api::identity::{Identity, Rank};
 use gembridge_api::keys::{Digest, KeyRing, KeyTable};
+use gembridge_core::fair::Shares;
 use gembridge_core::model::Principal;
 use tokio::sync::watch;
 
@@ -18,6 +19,7 @@ use crate::config::{ConfigError, Folders};
 pub struct FileKeys {
     path: PathBuf,
     table: KeyTable,
+    shares: Shares,
     known: Mutex<Known>,
 }
 
@@ -46,7 +48,13 @@ impl FileKeys {
         let identities = file.identities(token.as_ref());
         let mut known = Known { stamp, token, admins: Vec::new(), has_users: false };
         known.take(&identities);
-        Ok(Self { path, table: KeyTable::new(identities), known: Mutex::new(known) })
+        let shares = file.shares().collect();
+        Ok(Self { path, table: KeyTable::new(identities), shares, known: Mutex::new(known) })
+    }
+
+    /// What the fair queues must know of those who are treated otherwise, now and later.
+    pub fn shares(&self) -> Shares {
+        self.shares.clone()
     }
 
     /// Reads the file again if it is not the one that is known. One that cannot be read changes nothing.
@@ -90,6 +98,8 @@ impl FileKeys {
                 tracing::info!(keys = file.entries().len(), "the keys were read again");
                 let identities = file.identities(known.token.as_ref());
                 known.take(&identities);
+                // Before the keys: one that is new is never used without its limits.
+                self.shares.replace(file.shares().collect());
                 self.table.replace(identities);
             }
             Err(error) => tracing::error!(%error, "the keys stay as they were"),
