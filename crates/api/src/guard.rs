@@ -12,6 +12,7 @@ pub mod record;
 mod answer;
 mod credential;
 mod meters;
+mod parting;
 mod refusals;
 mod ticket;
 
@@ -26,8 +27,8 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::Request;
-use axum::http::header::{CONNECTION, VARY};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, Version};
+use axum::http::header::VARY;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri};
 use axum::response::Response;
 use gembridge_core::model::Principal;
 use http_body::Body as _;
@@ -40,6 +41,7 @@ use self::body::{Bodies, BodyLimits, Room, check_media};
 use self::host::{Hosts, Via};
 use self::meters::Meters;
 use self::origin::{AllowedOrigin, Origins};
+use self::parting::Asked;
 use self::rate::{Allowance, Exceeded, Rate, RateTable};
 use self::record::Record;
 use self::refusals::Refusals;
@@ -186,7 +188,7 @@ impl Guard {
         let record = Record::begin(&request, client, &self.meters);
         request.extensions_mut().insert(record.id);
         request.extensions_mut().insert(record.notes.clone());
-        let asked = Asked { version: request.version(), has_body: !request.body().is_end_stream() };
+        let asked = Asked::by(&request);
         let mut marks = Marks::default();
         let (mut response, lease) = match self.admit(entry, &mut request, peer, client, &mut marks).await {
             Ok(Admitted::Preflight(response)) => (response, None),
@@ -196,7 +198,7 @@ impl Guard {
                 record.audit(principal, &response);
                 (response, Some(lease))
             }
-            Err(problem) => (asked.refusal(&problem, &record), None),
+            Err(problem) => (asked.refusal(&problem, &record.id, request.into_body()), None),
         };
         marks.leave(&record, response.headers_mut());
         answer::watch(response, record, lease)
@@ -324,23 +326,6 @@ where
         Ran::Revoked => Problem::new(Kind::Unauthenticated, "the key was revoked while the request ran"),
     };
     envelope::response(&problem, &record.id)
-}
-
-/// What of a request decides how it can be refused.
-struct Asked {
-    version: Version,
-    has_body: bool,
-}
-
-impl Asked {
-    fn refusal(&self, problem: &Problem, record: &Record) -> Response {
-        let mut response = envelope::response(problem, &record.id);
-        if self.has_body && self.version < Version::HTTP_2 {
-            // The rest of its body will not be read, so nothing can follow it on this connection.
-            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-        }
-        response
-    }
 }
 
 impl Marks {

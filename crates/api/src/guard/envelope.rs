@@ -4,21 +4,27 @@
 use axum::body::Body;
 use axum::http::{HeaderValue, Response, header};
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::identity::RequestId;
 use crate::problem::{Kind, Problem};
 
-#[derive(Serialize)]
-struct Envelope<'a> {
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Envelope<'a> {
+    #[schema(inline)]
     error: Error<'a>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 struct Error<'a> {
+    /// What happened, and the way out.
     message: &'a str,
     r#type: &'static str,
     code: &'static str,
+    /// The field of the request that it is about.
     param: Option<&'a str>,
+    /// As in `x-request-id` and in the log.
+    #[schema(value_type = String)]
     request_id: RequestId,
 }
 

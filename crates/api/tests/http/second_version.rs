@@ -1,13 +1,17 @@
 //! The same over HTTP/2 with prior knowledge.
 
+use std::convert::Infallible;
 use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::{Request, StatusCode};
+use bytes::Bytes;
+use futures_util::stream;
 use http_body_util::BodyExt;
 use hyper::client::conn::http2::{SendRequest, handshake};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::net::TcpStream;
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use crate::http::stage::{KEY, Stage, config, digest, soon};
@@ -35,6 +39,16 @@ impl Client {
     }
 }
 
+/// A body that is sent bit by bit, and what to send it with.
+fn body_of_pieces() -> (mpsc::Sender<Bytes>, Body) {
+    let (sender, receiver) = mpsc::channel(1);
+    let pieces = stream::unfold(receiver, async |mut receiver: mpsc::Receiver<Bytes>| {
+        let piece = receiver.recv().await?;
+        Some((Ok::<_, Infallible>(piece), receiver))
+    });
+    (sender, Body::from_stream(pieces))
+}
+
 #[tokio::test]
 async fn s2_the_authority_is_checked_like_a_host() {
     let stage = Stage::start();
@@ -49,6 +63,37 @@ async fn s2_the_authority_is_checked_like_a_host() {
         assert_eq!(response.status().as_u16(), status, "{target} {headers:?}");
         assert!(response.headers().contains_key("x-request-id"));
     }
+}
+
+#[tokio::test]
+async fn s1_who_is_refused_while_it_still_sends_gets_the_whole_answer_and_no_reset() {
+    let stage = Stage::start();
+    let mut client = Client::connect(&stage).await;
+    let (body, sending) = body_of_pieces();
+    let request = Request::post("http://localhost/large").header("content-type", "application/json");
+    let mut response = soon(client.sender.send_request(request.body(sending).unwrap())).await.unwrap();
+    assert_eq!(response.status(), StatusCode::UNAUTHORIZED);
+    let answer = soon(response.body_mut().frame()).await.unwrap().unwrap().into_data().unwrap();
+    assert!(answer.starts_with(b"{\"error\":"), "{answer:?}");
+    // What it sends on is taken and thrown away; the answer ends when it does.
+    for _ in 0..8 {
+        soon(body.send(Bytes::from_static(&[b' '; 8 << 10]))).await.unwrap();
+    }
+    drop(body);
+    let rest = soon(response.into_body().collect()).await.expect("the stream ends, and is not reset");
+    assert!(rest.to_bytes().is_empty());
+}
+
+#[tokio::test]
+async fn s1_who_is_refused_and_sends_without_end_is_cut_off() {
+    let stage = Stage::start();
+    let mut client = Client::connect(&stage).await;
+    let (body, sending) = body_of_pieces();
+    let request = Request::post("http://localhost/large").header("content-type", "application/json");
+    let response = soon(client.sender.send_request(request.body(sending).unwrap())).await.unwrap();
+    assert_eq!(response.status(), StatusCode::UNAUTHORIZED);
+    let refused = async { while body.send(Bytes::from_static(&[b' '; 64 << 10])).await.is_ok() {} };
+    soon(refused).await;
 }
 
 #[tokio::test]

@@ -1,0 +1,93 @@
+//! How a refused request ends whose body may still be on its way.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::header::CONNECTION;
+use axum::http::{HeaderValue, Version};
+use axum::response::Response;
+use bytes::Bytes;
+use http_body::{Body as _, Frame, SizeHint};
+use tokio::time::{Sleep, sleep};
+
+use crate::guard::envelope;
+use crate::identity::RequestId;
+use crate::problem::Problem;
+
+/// What of a request decides how it can be refused.
+pub struct Asked {
+    version: Version,
+    has_body: bool,
+}
+
+impl Asked {
+    pub fn by(request: &Request) -> Self {
+        Self { version: request.version(), has_body: !request.body().is_end_stream() }
+    }
+
+    /// The answer, with what is left of the body.
+    pub fn refusal(&self, problem: &Problem, id: &RequestId, body: Body) -> Response {
+        let mut response = envelope::response(problem, id);
+        if !self.has_body {
+            return response;
+        }
+        if self.version >= Version::HTTP_2 {
+            return response.map(|answer| Body::new(Parting::new(answer, body)));
+        }
+        // The rest of its body will not be read, so nothing can follow it on this connection.
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        response
+    }
+}
+
+/// As much as the window of a stream lets a client send before it has heard anything.
+const MOST: usize = 1 << 20;
+/// For the client to notice the answer.
+const LINGER: Duration = Duration::from_secs(2);
+
+/// An answer over HTTP/2 that is there at once, and ends with the body that it refuses. A stream that ends before its
+/// body is reset, and many clients then drop the answer that they had. So what a client may have sent before it could
+/// know is thrown away first, as it is on a socket of HTTP/1 that closes.
+struct Parting {
+    answer: Body,
+    refused: Body,
+    left: usize,
+    limit: Pin<Box<Sleep>>,
+}
+
+impl Parting {
+    fn new(answer: Body, refused: Body) -> Self {
+        Self { answer, refused, left: MOST, limit: Box::pin(sleep(LINGER)) }
+    }
+
+    /// Ready when the refused body has ended, or is not worth waiting for.
+    fn poll_refused(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        while self.limit.as_mut().poll(cx).is_pending() {
+            let Some(Ok(frame)) = ready!(Pin::new(&mut self.refused).poll_frame(cx)) else { break };
+            let length = frame.data_ref().map_or(0, Bytes::len);
+            let Some(left) = self.left.checked_sub(length) else { break };
+            self.left = left;
+        }
+        Poll::Ready(())
+    }
+}
+
+impl http_body::Body for Parting {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let this = self.get_mut();
+        if let Some(frame) = ready!(Pin::new(&mut this.answer).poll_frame(cx)) {
+            return Poll::Ready(Some(frame));
+        }
+        this.poll_refused(cx).map(|()| None)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.answer.size_hint()
+    }
+}
