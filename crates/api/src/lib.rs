@@ -11,6 +11,7 @@ pub mod identity;
 pub mod jsonrpc;
 pub mod keys;
 pub mod openai;
+mod path;
 pub mod problem;
 pub mod routes;
 pub mod server;

@@ -2,11 +2,11 @@
 //! not, since a browser cannot send one before it has drawn the field for it.
 
 use axum::Router;
-use axum::extract::Path;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 
+use crate::path::PathName;
 use crate::still::{FRESH, still};
 
 /// Name and bytes of every file; with `.gz` behind the name the same file compressed.
@@ -21,7 +21,7 @@ const ABSENT: &str = include_str!("ui/absent.html");
 pub fn shell() -> Router {
     Router::new().route("/", get(|headers: HeaderMap| async move { page(FILES, &headers) })).route(
         "/assets/{*name}",
-        get(|Path(name): Path<String>, headers: HeaderMap| async move { part(FILES, &name, &headers) }),
+        get(|PathName(name): PathName, headers: HeaderMap| async move { part(FILES, &name, &headers) }),
     )
 }
 

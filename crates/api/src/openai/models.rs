@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use axum::Extension;
 use axum::body::Body;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::{HeaderValue, Response, header};
 use gembridge_core::model::Timestamp;
 use serde::Serialize;
@@ -12,6 +12,7 @@ use serde::Serialize;
 use super::{OpenAi, error, wire};
 use crate::catalog::Entry;
 use crate::identity::{Identity, RequestId};
+use crate::path::PathName;
 use crate::problem::{Kind, Problem};
 
 /// Lists what can run: agents, their models, and mapped names.
@@ -38,7 +39,7 @@ pub(super) async fn get(
     State(app): State<Arc<OpenAi>>,
     Extension(identity): Extension<Identity>,
     request_id: Option<Extension<RequestId>>,
-    Path(id): Path<String>,
+    PathName(id): PathName,
 ) -> Response<Body> {
     app.catalog.learn(&identity.principal).await;
     if let Some(found) = app.catalog.entry(&id) {

@@ -99,6 +99,8 @@ fn s16_a_key_is_told_once_and_never_listed() {
     assert_eq!(change(&gateway, "POST", "/admin/keys", r#"{"name":"ann"}"#).status, 400);
     let mut socket = Client::connect_to(gateway.address, &key, "/acp").unwrap();
     let bearer = format!("Bearer {}", gateway.key);
+    let no_name = gateway.ask("DELETE", "/admin/keys/%ff", &[("authorization", &bearer)], None);
+    assert_eq!((no_name.status, &no_name.json()["error"]["param"]), (400, &"name".into()));
     let revoked = gateway.ask("DELETE", "/admin/keys/ann", &[("authorization", &bearer)], None);
     assert_eq!(revoked.status, 204);
     assert_eq!(gateway.get_as(&key, "/v1/models").status, 401);
