@@ -6,6 +6,7 @@ mod chunk;
 mod cut;
 mod demanded;
 mod ending;
+mod measure;
 mod reading;
 mod surrogate;
 mod tool;

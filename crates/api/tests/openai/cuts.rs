@@ -53,6 +53,21 @@ async fn a_limit_of_tokens_ends_the_answer_with_length() {
 }
 
 #[tokio::test]
+async fn a_cut_answer_is_counted_although_its_agent_has_not_told() {
+    // The agent goes on for ever: what it used is never told.
+    let stage = Stage::new(&Troupe::new(|_| vec![vec![text("one two three STOP")]])).await;
+    for (fields, completion) in [(json!({"max_tokens": 2}), 2), (json!({"stop": "STOP"}), 4)] {
+        let mut request = chat_with(&[("user", "count")], fields);
+        let tokens = |usage: &Value| (usage["prompt_tokens"].clone(), usage["completion_tokens"].clone());
+        assert_eq!(tokens(&stage.ask(&request).await.json()["usage"]), (json!(2), json!(completion)));
+        request["stream"] = json!(true);
+        request["stream_options"] = json!({"include_usage": true});
+        let stream = stage.stream(&request).await.whole().await;
+        assert_eq!(tokens(&stream.chunks().last().unwrap()["usage"]), (json!(2), json!(completion)));
+    }
+}
+
+#[tokio::test]
 async fn thoughts_count_into_the_limit_of_the_whole_completion() {
     let troupe = Troupe::new(|_| vec![vec![thought("12345678"), text("abcdefgh"), done()]]);
     let stage = Stage::new(&troupe).await;

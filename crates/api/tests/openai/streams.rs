@@ -87,11 +87,15 @@ async fn usage_stands_in_a_last_chunk_without_choices() {
 }
 
 #[tokio::test]
-async fn an_agent_that_counts_nothing_has_no_usage() {
-    let troupe = Troupe::new(|_| vec![vec![text("x"), done()]]);
+async fn an_agent_that_counts_nothing_is_counted_for() {
+    let troupe = Troupe::new(|_| vec![vec![thought("hm"), text("日本 "), text("nine"), done()]]);
     let stage = Stage::new(&troupe).await;
-    let answer = stage.ask(&chat(&[("user", "hi")])).await;
-    assert_eq!(answer.json()["usage"], Value::Null);
+    let answer = stage.ask(&chat(&[("user", "what is this?")])).await;
+    let counted = json!({
+        "prompt_tokens": 4, "completion_tokens": 4, "total_tokens": 8,
+        "prompt_tokens_details": {"cached_tokens": 0}, "completion_tokens_details": {"reasoning_tokens": 1},
+    });
+    assert_eq!(answer.json()["usage"], counted);
 }
 
 #[tokio::test]
@@ -125,7 +129,8 @@ async fn several_answers_come_from_sessions_of_their_own() {
     let indices: Vec<_> = body["choices"].as_array().unwrap().iter().map(|choice| choice["index"].clone()).collect();
     assert_eq!(indices, [0, 1, 2]);
     assert_eq!(body["usage"]["completion_tokens"], 21);
-    assert_eq!(answer.header("x-session-id").unwrap().split(", ").count(), 3);
+    assert_eq!(body["usage"]["prompt_tokens"], 11, "it is the same prompt");
+    assert!(!answer.header("x-session-id").unwrap().contains(','), "a client can go on with one");
 
     let answer = stage.stream(&streaming(json!({"n": 3}))).await.whole().await;
     for index in 0..3 {

@@ -102,6 +102,11 @@ async fn a_call_ends_the_answer_and_its_result_goes_into_the_same_turn() {
     assert_eq!(message["tool_calls"][0]["type"], "function");
     let function = json!({"name": "weather", "arguments": r#"{"city":"Paris"}"#});
     assert_eq!(message["tool_calls"][0]["function"], function);
+    let usage = |answer: &Answer| {
+        let usage = &answer.json()["usage"];
+        (usage["prompt_tokens"].clone(), usage["completion_tokens"].clone())
+    };
+    assert_eq!(usage(&answer), (json!(4), json!(6)), "a turn that waits has told nothing yet");
 
     let id = &ids(&answer)[0];
     let request = client.keep(&answer).result(id, "sunny").request();
@@ -110,6 +115,7 @@ async fn a_call_ends_the_answer_and_its_result_goes_into_the_same_turn() {
         troupe.does(0, [text("It is sunny."), done()]).await;
     });
     assert_eq!((answer.text(), answer.finish()), ("It is sunny.".into(), "stop".into()));
+    assert_eq!(usage(&answer), (json!(2), json!(3)), "the agent was sent the result alone");
     assert_eq!(troupe.prompts(0), ["how is Paris?"], "nothing was told twice");
     assert_eq!(troupe.opened(), 1);
 }

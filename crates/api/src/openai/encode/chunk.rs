@@ -80,7 +80,7 @@ impl Chunks {
     }
 
     /// The end of the stream.
-    pub(in crate::openai) fn end(&mut self, usage: Option<wire::Usage>) {
+    pub(in crate::openai) fn end(&mut self, usage: wire::Usage) {
         if self.usage {
             let last = event(&self.wire(Vec::new(), wire::ChunkUsage::Sum(usage)));
             self.out.put_slice(&last);

@@ -1,12 +1,9 @@
 //! Where an answer ends by the client's wish: before a text that it named, or after about so many tokens.
-//!
-//! Agents have no tokenizer for us. A character of ASCII counts as a quarter of a token, any other as one: near the
-//! truth for prose in most languages, and the same for everybody.
 
+use super::measure;
 use crate::openai::decode::{Counts, TokenLimit};
 use crate::openai::wire::FinishReason;
 
-/// Counts in quarters of a token.
 #[derive(Debug)]
 pub(super) struct Cut {
     stop: Vec<String>,
@@ -34,7 +31,8 @@ impl Cut {
         if stop.is_empty() && limit.is_none() {
             return None;
         }
-        let room = limit.map(|limit| Room { quarters: limit.tokens.saturating_mul(4), counts: limit.counts });
+        let room =
+            limit.map(|limit| Room { quarters: limit.tokens.saturating_mul(measure::TOKEN), counts: limit.counts });
         Some(Self { stop, held: String::new(), room })
     }
 
@@ -98,8 +96,7 @@ impl Room {
     /// Takes what fits; the rest is cut off. Whether all fitted.
     fn take(&mut self, text: &mut String) -> bool {
         for (at, character) in text.char_indices() {
-            let cost = if character.is_ascii() { 1 } else { 4 };
-            let Some(rest) = self.quarters.checked_sub(cost) else {
+            let Some(rest) = self.quarters.checked_sub(measure::of_character(character)) else {
                 text.truncate(at);
                 return false;
             };

@@ -124,7 +124,7 @@ proptest! {
             };
             wholes.finish(0, reason);
             chunks.finish(0, reason);
-            let whole: Value = serde_json::from_slice(&wholes.encode(None).unwrap()).unwrap();
+            let whole: Value = serde_json::from_slice(&wholes.encode(crate::openai::wire::Usage::default()).unwrap()).unwrap();
             prop_assert_eq!(folded(chunks.out()), whole["choices"][0].clone());
             return Ok(());
         }

@@ -1,8 +1,6 @@
 //! One answer in the making: the events of its turn go in, pieces come out, and in the end the way it ended.
 
-use std::borrow::Cow;
-
-use gembridge_core::model::{CallId, ClientCall, Content, Event, Outcome, Stop, Text, Usage};
+use gembridge_core::model::{CallId, ClientCall, Content, Event, Outcome, Stop, Text};
 use gembridge_core::session::conversation::{Fingerprint, Growing, Role};
 use gembridge_core::session::demand::{Demand, Verdict};
 
@@ -11,10 +9,11 @@ use super::calls::{CallOptions, Calls, Parking, in_words as call_in_words};
 use super::cut::{Cut, Passed};
 use super::demanded::Demanded;
 use super::ending::{Ending, ending};
-use super::surrogate::Halves;
+use super::surrogate::{Halves, Joined};
 use super::tool::ToolResults;
+use super::usage::Spent;
 use crate::openai::decode::{TokenLimit, Wording};
-use crate::openai::wire::FinishReason;
+use crate::openai::wire::{self, FinishReason};
 
 pub(in crate::openai) struct Reading {
     text: Halves,
@@ -25,7 +24,7 @@ pub(in crate::openai) struct Reading {
     demanded: Option<Demanded>,
     /// The conversation with this answer as its newest message, as far as it has come.
     fingerprint: Option<Growing>,
-    usage: Usage,
+    spent: Spent,
     heard: bool,
     said: bool,
     /// Whether the last line of the answer has no end yet.
@@ -54,7 +53,7 @@ impl Reading {
             calls: Calls::new(options.calls),
             demanded: Demanded::new(options.demand),
             fingerprint,
-            usage: Usage::default(),
+            spent: Spent::default(),
             heard: false,
             said: false,
             mid_line: false,
@@ -71,9 +70,9 @@ impl Reading {
         self.said
     }
 
-    /// What was used since the last time.
-    pub(in crate::openai) fn take_usage(&mut self) -> Usage {
-        std::mem::take(&mut self.usage)
+    /// The tokens so far.
+    pub(in crate::openai) fn usage(&self) -> wire::Usage {
+        self.spent.sum()
     }
 
     /// Calls that wait from before.
@@ -91,19 +90,14 @@ impl Reading {
     /// Reads one event of the turn; `Some` is the end.
     pub(in crate::openai) fn event(&mut self, event: &Event, out: &mut impl Pieces) -> Option<Ending> {
         let ending = self.read(event, out);
-        if self.demanded.is_none() {
-            self.heard |= is_done_for_the_prompt(event);
-            self.said |= matches!(event, Event::Text(_) | Event::Thought(_) | Event::Content(_));
-        } else {
+        self.said |= self.spent.has_output();
+        self.heard |= match &ending {
+            _ if self.demanded.is_none() => is_done_for_the_prompt(event),
             // What is held back may come to nothing, and then the status of the response still can say so.
-            let is_thought = matches!(event, Event::Thought(_));
-            self.said |= is_thought;
-            self.heard |= match &ending {
-                None => is_thought,
-                Some(Ending::Again(_) | Ending::Refused(_)) => false,
-                Some(_) => true,
-            };
-        }
+            None => matches!(event, Event::Thought(_)),
+            Some(Ending::Again(_) | Ending::Refused(_)) => false,
+            Some(_) => true,
+        };
         ending
     }
 
@@ -121,7 +115,7 @@ impl Reading {
                 if self.mid_line { self.say(&format!("\n\n{result}"), out) } else { self.say(&result, out) }
             }
             Event::Usage(usage) => {
-                self.usage.merge(usage);
+                self.spent.told(usage);
                 None
             }
             Event::Called(call) => {
@@ -136,8 +130,16 @@ impl Reading {
                 None
             }
             Event::Ended(outcome) => Some(self.on_ended(outcome, out)),
-            Event::Prompted { .. }
-            | Event::Started
+            Event::Prompted { prompt, .. } => {
+                self.spent.prompt(&prompt.content);
+                None
+            }
+            Event::Returned { result, .. } => {
+                self.spent.prompt(&result.content);
+                None
+            }
+            Event::Started
+            | Event::Retold { .. }
             | Event::Plan(_)
             | Event::Asked(_)
             | Event::Answered { .. }
@@ -148,42 +150,40 @@ impl Reading {
             | Event::Options(_)
             | Event::Title(_)
             | Event::Other { .. }
-            | Event::AgentReplaced { .. }
-            | Event::Returned { .. } => None,
+            | Event::AgentReplaced { .. } => None,
         }
     }
 
     fn on_text(&mut self, text: &Text, out: &mut impl Pieces) -> Option<Ending> {
-        let escaped = self.text.join(text);
+        let Joined { escaped, plain } = self.text.join(text);
         if escaped.is_empty() {
             return None;
         }
-        let plain = match &escaped {
-            // Nothing was joined or held back: the text itself knows how to unescape.
-            Cow::Borrowed(bytes) if bytes.len() == text.len() => text.to_str(),
-            other => Cow::Owned(unescaped(other)),
-        };
         if self.cut.is_some() || self.demanded.is_some() {
             return self.say(&plain, out);
         }
         if let Some(fingerprint) = &mut self.fingerprint {
             fingerprint.text(&plain);
         }
+        self.spent.text(&plain);
         self.mid_line = !plain.ends_with('\n');
         out.text(&escaped);
         None
     }
 
     fn on_thought(&mut self, text: &Text, out: &mut impl Pieces) -> Option<Ending> {
-        let escaped = self.thought.join(text);
+        let Joined { escaped, plain } = self.thought.join(text);
+        if escaped.is_empty() {
+            return None;
+        }
         let Some(cut) = &mut self.cut else {
-            if !escaped.is_empty() {
-                out.thought(&escaped);
-            }
+            self.spent.thought(&plain);
+            out.thought(&escaped);
             return None;
         };
-        let passed = cut.thought(&unescaped(&escaped));
+        let passed = cut.thought(&plain);
         if !passed.text.is_empty() {
+            self.spent.thought(&passed.text);
             out.thought(&Text::plain(passed.text).to_escaped());
         }
         passed.end.map(Ending::Cut)
@@ -216,6 +216,7 @@ impl Reading {
             if let Some(fingerprint) = &mut self.fingerprint {
                 fingerprint.text(&passed.text);
             }
+            self.spent.text(&passed.text);
             self.mid_line = !passed.text.ends_with('\n');
             out.text(&Text::plain(passed.text).to_escaped());
         }
@@ -242,6 +243,7 @@ impl Reading {
     /// A half whose other half never came is no character.
     fn end_halves(&mut self, out: &mut impl Pieces) {
         if self.thought.rest().is_some() {
+            self.spent.thought("\u{FFFD}");
             out.thought(LONE_HALF);
         }
         if self.text.rest().is_some() {
@@ -250,6 +252,7 @@ impl Reading {
                 (None, Some(fingerprint)) => fingerprint.text("\u{FFFD}"),
                 (None, None) => {}
             }
+            self.spent.text("\u{FFFD}");
             out.text(LONE_HALF);
         }
     }
@@ -260,6 +263,7 @@ impl Reading {
         if matches!(outcome, Outcome::Finished(Stop::Refusal)) {
             let words = Some(demanded.take_text()).filter(|text| !text.is_empty());
             let words = words.unwrap_or_else(|| "the agent refused to answer".to_owned());
+            self.spent.text(&words);
             out.refusal(&Text::plain(words).to_escaped());
             return Some(Ending::Forgotten(FinishReason::Stop));
         }
@@ -267,7 +271,10 @@ impl Reading {
             Ending::Finished(_) => match demanded.judge() {
                 Verdict::Done => demanded.take_text(),
                 Verdict::Output(output) => String::from_utf8_lossy(&output.0).into_owned(),
-                Verdict::Again(prompt) => return Some(Ending::Again(prompt)),
+                Verdict::Again(prompt) => {
+                    self.spent.begin_turn();
+                    return Some(Ending::Again(prompt));
+                }
                 Verdict::Failed(message) => return Some(Ending::Unmet(demanded.unmet(), message)),
             },
             // It was ended before it was whole: what came is all there is.
@@ -300,6 +307,8 @@ impl Reading {
             if let Some(fingerprint) = &mut self.fingerprint {
                 fingerprint.call(&call.function.name, &call.function.arguments);
             }
+            self.spent.text(&call.function.name);
+            self.spent.text(&call.function.arguments);
             match self.calls.wording() {
                 Wording::Tools => out.call(at, call),
                 Wording::Functions => out.function_call(call.function),
@@ -328,6 +337,7 @@ pub(in crate::openai) fn is_done_for_the_prompt(event: &Event) -> bool {
         | Event::Ended(_) => true,
         Event::Prompted { .. }
         | Event::Started
+        | Event::Retold { .. }
         | Event::Usage(_)
         | Event::Context { .. }
         | Event::Mode(_)
@@ -353,8 +363,4 @@ fn in_words(content: &Content) -> String {
         Content::Blob { uri, .. } => format!("[file: {uri}]"),
         Content::Other { kind, .. } => format!("[{kind}]"),
     }
-}
-
-fn unescaped(escaped: &[u8]) -> String {
-    Text::escaped(bytes::Bytes::copy_from_slice(escaped)).to_str().into_owned()
 }

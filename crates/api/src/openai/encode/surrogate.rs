@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 
+use bytes::Bytes;
 use gembridge_core::model::Text;
 
 /// The length of `\ud83d`.
@@ -13,9 +14,15 @@ pub(super) struct Halves {
     waiting: Option<[u8; ESCAPE]>,
 }
 
+/// The same text twice: as the body of a JSON string, and as characters.
+pub(super) struct Joined<'a> {
+    pub escaped: Cow<'a, [u8]>,
+    pub plain: Cow<'a, str>,
+}
+
 impl Halves {
     /// The text, without the half that stands alone at its end and with the one that waited before it.
-    pub(super) fn join<'a>(&mut self, text: &'a Text) -> Cow<'a, [u8]> {
+    pub(super) fn join<'a>(&mut self, text: &'a Text) -> Joined<'a> {
         let mut escaped = text.to_escaped();
         if let Some(half) = self.waiting.take() {
             let joined = [&half[..], &escaped].concat();
@@ -29,7 +36,12 @@ impl Halves {
                 Cow::Owned(bytes) => bytes.truncate(end),
             }
         }
-        escaped
+        let plain = match &escaped {
+            // Nothing was joined or held back: the text itself knows how to unescape.
+            Cow::Borrowed(bytes) if bytes.len() == text.len() => text.to_str(),
+            other => Cow::Owned(Text::escaped(Bytes::copy_from_slice(other)).to_str().into_owned()),
+        };
+        Joined { escaped, plain }
     }
 
     /// What still waits when nothing more comes.
@@ -51,15 +63,15 @@ fn half_at_end(escaped: &[u8]) -> Option<[u8; ESCAPE]> {
 
 #[cfg(test)]
 mod tests {
-    use bytes::Bytes;
-
     use super::*;
 
     fn joined(pieces: &[&'static str]) -> Vec<String> {
         let mut halves = Halves::default();
         let join = |piece: &&'static str| {
             let text = Text::escaped(Bytes::from_static(piece.as_bytes()));
-            String::from_utf8(halves.join(&text).into_owned()).unwrap()
+            let Joined { escaped, plain } = halves.join(&text);
+            assert_eq!(Text::escaped(Bytes::copy_from_slice(&escaped)).to_str(), plain);
+            String::from_utf8(escaped.into_owned()).unwrap()
         };
         pieces.iter().map(join).collect()
     }
@@ -67,6 +79,7 @@ mod tests {
     #[test]
     fn the_halves_of_a_character_come_out_together() {
         assert_eq!(joined(&["a\\ud83d", "\\ude00b"]), ["a", "\\ud83d\\ude00b"]);
+        assert_eq!(joined(&["\\ud83d", "\\ude00\\ud83d"]), ["", "\\ud83d\\ude00"]);
         assert_eq!(joined(&["\\uD83D", "\\uDE00", "x"]), ["", "\\uD83D\\uDE00", "x"]);
     }
 

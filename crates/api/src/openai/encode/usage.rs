@@ -1,38 +1,117 @@
 //! Tokens as this dialect counts them: thoughts are part of the completion, cached ones part of the prompt.
 
-use gembridge_core::model::Usage;
+use gembridge_core::model::{Content, Usage};
 
+use super::measure;
 use crate::openai::wire;
 
-/// The tokens of all answers of a request.
+/// The tokens of all answers of a request. They answer the same prompt, which counts once.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::openai) struct Tally {
     sum: Option<wire::Usage>,
 }
 
 impl Tally {
-    /// Adds what one agent reported; one that reported nothing adds nothing.
-    pub(in crate::openai) fn add(&mut self, usage: &Usage) {
-        if usage.is_empty() {
+    /// Adds one answer; one that never began adds nothing.
+    pub(in crate::openai) fn add(&mut self, one: wire::Usage) {
+        if one == wire::Usage::default() {
             return;
         }
-        let one = of_turn(usage);
-        let sum = self.sum.get_or_insert(wire::Usage {
-            prompt_tokens: 0,
-            completion_tokens: 0,
-            total_tokens: 0,
-            prompt_tokens_details: wire::PromptTokens { cached_tokens: 0 },
-            completion_tokens_details: wire::CompletionTokens { reasoning_tokens: 0 },
-        });
-        sum.prompt_tokens += one.prompt_tokens;
-        sum.completion_tokens += one.completion_tokens;
-        sum.total_tokens += one.total_tokens;
-        sum.prompt_tokens_details.cached_tokens += one.prompt_tokens_details.cached_tokens;
-        sum.completion_tokens_details.reasoning_tokens += one.completion_tokens_details.reasoning_tokens;
+        let sum = self.sum.get_or_insert_default();
+        if one.prompt_tokens > sum.prompt_tokens {
+            sum.prompt_tokens = one.prompt_tokens;
+            sum.prompt_tokens_details = one.prompt_tokens_details;
+        }
+        sum.add_completion(&one);
     }
 
     pub(in crate::openai) fn sum(&self) -> Option<wire::Usage> {
         self.sum
+    }
+}
+
+/// The tokens of one answer, which may take several turns.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Spent {
+    /// In turns that are over.
+    before: wire::Usage,
+    /// In this turn, as the agent says.
+    told: Usage,
+    /// In this turn, by our own measure.
+    counted: Counted,
+}
+
+/// In quarters of a token.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counted {
+    prompt: u64,
+    text: u64,
+    thought: u64,
+}
+
+impl Spent {
+    /// What the agent was sent.
+    pub(super) fn prompt(&mut self, content: &[Content]) {
+        let texts = content.iter().filter_map(|block| match block {
+            Content::Text(text) | Content::Document { text, .. } => Some(text),
+            _ => None,
+        });
+        self.counted.prompt += texts.map(|text| measure::of_text(&text.to_str())).sum::<u64>();
+    }
+
+    pub(super) fn text(&mut self, text: &str) {
+        self.counted.text += measure::of_text(text);
+    }
+
+    pub(super) fn thought(&mut self, text: &str) {
+        self.counted.thought += measure::of_text(text);
+    }
+
+    pub(super) fn told(&mut self, usage: &Usage) {
+        self.told.merge(usage);
+    }
+
+    /// Whether anything of the answer is out in this turn.
+    pub(super) fn has_output(&self) -> bool {
+        self.counted.text > 0 || self.counted.thought > 0
+    }
+
+    /// The answer goes on in another turn.
+    pub(super) fn begin_turn(&mut self) {
+        *self = Self { before: self.sum(), ..Self::default() };
+    }
+
+    /// The agent's word counts. Not every agent has one, and none has it before its turn is over.
+    pub(super) fn sum(&self) -> wire::Usage {
+        let turn = if self.told.is_empty() { self.counted.in_tokens() } else { of_turn(&self.told) };
+        let mut sum = self.before;
+        sum.prompt_tokens += turn.prompt_tokens;
+        sum.prompt_tokens_details.cached_tokens += turn.prompt_tokens_details.cached_tokens;
+        sum.add_completion(&turn);
+        sum
+    }
+}
+
+impl Counted {
+    fn in_tokens(self) -> wire::Usage {
+        let completion_tokens = measure::tokens(self.text + self.thought);
+        let prompt_tokens = measure::tokens(self.prompt);
+        wire::Usage {
+            prompt_tokens,
+            completion_tokens,
+            total_tokens: prompt_tokens + completion_tokens,
+            prompt_tokens_details: wire::PromptTokens::default(),
+            completion_tokens_details: wire::CompletionTokens { reasoning_tokens: measure::tokens(self.thought) },
+        }
+    }
+}
+
+impl wire::Usage {
+    /// The prompt is as it shall be.
+    fn add_completion(&mut self, other: &Self) {
+        self.completion_tokens += other.completion_tokens;
+        self.completion_tokens_details.reasoning_tokens += other.completion_tokens_details.reasoning_tokens;
+        self.total_tokens = self.prompt_tokens + self.completion_tokens;
     }
 }
 
@@ -80,9 +159,36 @@ mod tests {
     }
 
     #[test]
-    fn nothing_reported_is_no_usage() {
+    fn the_agents_word_counts_and_else_our_own() {
+        let mut spent = Spent::default();
+        spent.prompt(&[Content::text("twelve chars"), Content::text("日")]);
+        spent.thought("so so");
+        spent.text("four");
+        let ours = spent.sum();
+        assert_eq!((ours.prompt_tokens, ours.completion_tokens, ours.total_tokens), (4, 3, 7));
+        assert_eq!(ours.completion_tokens_details.reasoning_tokens, 2);
+        spent.told(&Usage { input: Some(10), output: Some(5), ..Usage::default() });
+        let theirs = spent.sum();
+        assert_eq!((theirs.prompt_tokens, theirs.completion_tokens, theirs.total_tokens), (10, 5, 15));
+        // Another turn of the same answer costs as well.
+        spent.begin_turn();
+        spent.prompt(&[Content::text("again")]);
+        spent.text("four");
+        let both = spent.sum();
+        assert_eq!((both.prompt_tokens, both.completion_tokens, both.total_tokens), (12, 6, 18));
+    }
+
+    #[test]
+    fn the_prompt_of_several_answers_counts_once() {
+        let mut spent = Spent::default();
+        spent.prompt(&[Content::text("eight ch")]);
+        spent.text("four");
         let mut tally = Tally::default();
-        tally.add(&Usage::default());
-        assert_eq!(tally.sum(), None);
+        tally.add(wire::Usage::default());
+        assert_eq!(tally.sum(), None, "it never began");
+        tally.add(spent.sum());
+        tally.add(spent.sum());
+        let sum = tally.sum().unwrap();
+        assert_eq!((sum.prompt_tokens, sum.completion_tokens, sum.total_tokens), (2, 2, 4));
     }
 }

@@ -43,7 +43,7 @@ impl Wholes {
     }
 
     /// The body of the response.
-    pub(in crate::openai) fn encode(self, usage: Option<wire::Usage>) -> Result<Vec<u8>, serde_json::Error> {
+    pub(in crate::openai) fn encode(self, usage: wire::Usage) -> Result<Vec<u8>, serde_json::Error> {
         let texts = self.answers.iter().map(Texts::of).collect::<Result<Vec<_>, _>>()?;
         let choices = self.answers.iter().zip(&texts).enumerate().map(|(index, (answer, texts))| {
             let message = wire::Answer {

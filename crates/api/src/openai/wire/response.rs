@@ -13,8 +13,8 @@ pub struct Completion<'a> {
     pub model: &'a str,
     pub system_fingerprint: &'a str,
     pub choices: Vec<Choice<'a>>,
-    /// What the agent reports; null when it reports nothing.
-    pub usage: Option<Usage>,
+    /// What the agent reports. Where it reports nothing: our own count, by the measure of `max_tokens`.
+    pub usage: Usage,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -86,7 +86,7 @@ pub enum ChunkUsage {
     #[serde(skip)]
     Unasked,
     NotYet,
-    Sum(Option<Usage>),
+    Sum(Usage),
 }
 
 impl ChunkUsage {
@@ -130,7 +130,7 @@ pub enum FinishReason {
     FunctionCall,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Usage {
     pub prompt_tokens: u64,
     /// Thoughts included.
@@ -140,12 +140,12 @@ pub struct Usage {
     pub completion_tokens_details: CompletionTokens,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
 pub struct PromptTokens {
     pub cached_tokens: u64,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
 pub struct CompletionTokens {
     pub reasoning_tokens: u64,
 }
