@@ -17,8 +17,8 @@ pub(super) fn failure(agent: &str, quirks: &[Quirk], error: &RpcError) -> Failur
             FailureKind::NeedsLogin,
             format!("agent `{agent}` is not logged in: {told}; `gembridge doctor` names the ways to log in"),
         ),
-        METHOD_NOT_FOUND => {
-            Failure::new(FailureKind::Unsupported, format!("agent `{agent}` does not know this method: {told}"))
+        code @ METHOD_NOT_FOUND => {
+            Failure::new(FailureKind::Refused { code }, format!("agent `{agent}` does not know this method: {told}"))
         }
         code if status == Some(429) => Failure::new(
             FailureKind::RateLimited,

@@ -95,11 +95,16 @@ impl Desk {
     }
 }
 
+/// Whether the agent does not have what was asked for, by our knowledge or by its own word.
+fn is_unable(kind: FailureKind) -> bool {
+    matches!(kind, FailureKind::Unsupported | FailureKind::Refused { code: METHOD_NOT_FOUND })
+}
+
 /// Changes it at the agent, which is woken for that.
 async fn changed(handle: &SessionHandle, change: Change) -> Result<Value, Refusal> {
     handle.wake().await?;
     let changed = handle.change(change).await.map_err(|error| match error {
-        Error::Agent(failure) if failure.kind == FailureKind::Unsupported => {
+        Error::Agent(failure) if is_unable(failure.kind) => {
             Refusal::new(METHOD_NOT_FOUND, "method_not_found", failure.message)
         }
         other => other.into(),
