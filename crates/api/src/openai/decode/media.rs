@@ -35,7 +35,7 @@ fn image_part<'a>(url: &'a str, place: &str) -> Result<Part<'a>, Problem> {
         let message = "an image must be a data URI (`data:image/png;base64,…`); addresses are not fetched";
         Problem::invalid(place, message)
     })?;
-    if !uri.mime.starts_with("image/") {
+    if strip_prefix(uri.mime, "image/").is_none() {
         return Err(Problem::invalid(place, format!("`{}` is no type of image", brief(uri.mime))));
     }
     media(MediaKind::Image, uri.mime, None, uri.data, place)
@@ -81,11 +81,17 @@ struct DataUri<'a> {
     data: &'a str,
 }
 
+/// Scheme, type and encoding may stand in any case.
 fn data_uri(uri: &str) -> Option<DataUri<'_>> {
-    let (head, data) = uri.strip_prefix("data:")?.split_once(',')?;
-    let head = head.strip_suffix(";base64")?;
+    let (head, data) = strip_prefix(uri, "data:")?.split_once(',')?;
+    let (head, _) = head.rsplit_once(';').filter(|(_, encoding)| encoding.eq_ignore_ascii_case("base64"))?;
     let mime = head.split(';').next().unwrap_or_default();
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b'+' | b'-' | b'.' | b'_');
     let sound = mime.contains('/') && mime.len() <= 127 && mime.bytes().all(plain);
     sound.then_some(DataUri { mime, data })
+}
+
+fn strip_prefix<'a>(text: &'a str, prefix: &str) -> Option<&'a str> {
+    let (start, rest) = text.split_at_checked(prefix.len())?;
+    start.eq_ignore_ascii_case(prefix).then_some(rest)
 }

@@ -1,6 +1,6 @@
 //! What was said, as a front end reads it: borrowed, so that a long history costs no copies.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::sync::Arc;
 
 use crate::model::{Content, Text};
@@ -110,14 +110,51 @@ impl Part<'_> {
 impl Media<'_> {
     /// The same as a block of a prompt.
     pub fn to_content(self) -> Content {
-        let (mime, data): (Arc<str>, Text) = (self.mime.into(), Text::plain(self.data));
+        // Types mean the same in any case; not every agent knows that.
+        let (mime, data): (Arc<str>, Text) = (self.mime.to_ascii_lowercase().into(), Text::plain(self.data));
         match self.kind {
             MediaKind::Image => Content::Image { mime, data, uri: None },
             MediaKind::Audio => Content::Audio { mime, data },
             MediaKind::File => {
-                let uri = format!("file:///{}", self.name.unwrap_or("file")).into();
+                let uri = file_uri(self.name.unwrap_or_default()).into();
                 Content::Blob { uri, mime: Some(mime), data }
             }
+        }
+    }
+}
+
+/// The address of a file by its own name: of a path only the end, and nothing that means something in an address.
+fn file_uri(name: &str) -> String {
+    let own = match name.rsplit(['/', '\\']).next() {
+        None | Some("" | "." | "..") => "file",
+        Some(own) => own,
+    };
+    let mut uri = String::from("file:///");
+    for byte in own.bytes() {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
+            uri.push(char::from(byte));
+        } else {
+            write!(uri, "%{byte:02X}").expect("writing to a String cannot fail");
+        }
+    }
+    uri
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_has_an_address_whatever_its_name() {
+        for (name, uri) in [
+            ("notes.pdf", "file:///notes.pdf"),
+            ("", "file:///file"),
+            ("../../etc/passwd", "file:///passwd"),
+            ("C:\\temp\\a b.txt", "file:///a%20b.txt"),
+            ("..", "file:///file"),
+            ("é?#%\n.md", "file:///%C3%A9%3F%23%25%0A.md"),
+        ] {
+            assert_eq!(file_uri(name), uri, "{name}");
         }
     }
 }
