@@ -159,6 +159,9 @@ fn ignored(request: &ChatRequest<'_>, wording: Wording) -> Vec<String> {
     if request.max_completion_tokens.is_some() && request.max_tokens.is_some() {
         ignored.push("max_tokens".into());
     }
+    if request.service_tier.as_deref().is_some_and(|tier| !matches!(tier, "auto" | "default")) {
+        ignored.push("service_tier".into());
+    }
     ignored.extend(tools::idle_choices(request, wording).into_iter().map(str::to_owned));
     let mut note = |prefix: &str, unknown: &Unknown| {
         for name in &unknown.0 {

@@ -63,6 +63,17 @@ async fn what_cannot_be_honoured_is_refused_by_name() {
         (json!({"temperature": "hot"}), "temperature"),
         (json!({"logit_bias": []}), "logit_bias"),
         (json!({"user": 5}), "user"),
+        (json!({"service_tier": 5}), "service_tier"),
+        (
+            json!({"messages": [
+                {"role": "user", "content": "x"},
+                {"role": "assistant", "tool_calls": [
+                    {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}},
+                    {"id": "2", "type": "function"},
+                ]},
+            ]}),
+            "messages[1].tool_calls[1]",
+        ),
         (json!({"store": "yes"}), "store"),
         (json!({"model": 5}), "model"),
         (json!({"model": null}), "model"),
@@ -102,6 +113,10 @@ async fn what_has_no_effect_is_reported_back() {
     let ignored = "temperature, top_p, reasoning_effort, max_tokens, brand new, messages.shiny, messages.name";
     assert_eq!(answer.header("x-gembridge-ignored"), Some(ignored));
     assert_eq!(stage.ask(&chat(&[("user", "hi")])).await.header("x-gembridge-ignored"), None);
+    for (tier, ignored) in [("default", None), ("flex", Some("service_tier"))] {
+        let answer = stage.ask(&chat_with(&[("user", "hi")], json!({"service_tier": tier}))).await;
+        assert_eq!(answer.header("x-gembridge-ignored"), ignored, "{tier}");
+    }
 }
 
 #[tokio::test]
@@ -166,17 +181,17 @@ async fn parts_become_blocks_of_the_prompt() {
     let stage = Stage::new(&troupe).await;
     let request = json!({"model": "played", "messages": [{"role": "user", "content": [
         {"type": "text", "text": "look"},
-        {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0="}},
+        {"type": "image_url", "image_url": {"url": "DATA:image/PNG;charset=x;BASE64,iVBORw0="}},
         {"type": "input_audio", "input_audio": {"data": "UklGRg==", "format": "wav"}},
-        {"type": "file", "file": {"filename": "a.pdf", "file_data": "data:application/pdf;base64,JVBERi0="}},
+        {"type": "file", "file": {"filename": "../a b.pdf", "file_data": "data:application/pdf;base64,JVBERi0="}},
     ]}]});
     assert_eq!(stage.ask(&request).await.text(), "ok");
     let blocks = troupe.last_blocks(0);
     assert_eq!(blocks[0], Content::text("look"));
     assert_eq!(blocks[1], Content::Image { mime: "image/png".into(), data: "iVBORw0=".into(), uri: None });
     assert_eq!(blocks[2], Content::Audio { mime: "audio/wav".into(), data: "UklGRg==".into() });
-    let blob =
-        Content::Blob { uri: "file:///a.pdf".into(), mime: Some("application/pdf".into()), data: "JVBERi0=".into() };
+    let (uri, mime) = ("file:///a%20b.pdf".into(), Some("application/pdf".into()));
+    let blob = Content::Blob { uri, mime, data: "JVBERi0=".into() };
     assert_eq!(blocks[3], blob);
 }
 
@@ -200,6 +215,23 @@ async fn a_folded_history_keeps_its_images_in_place() {
     let image = Content::Image { mime: "image/png".into(), data: "iVBORw0=".into(), uri: None };
     let rest = "this\n\n[Assistant]\ncalled the tool look with {}\n\n[Tool]\nlook gave back:\na cat\n\n[User]\nwell?";
     assert_eq!(troupe.last_blocks(0), [Content::text("[User]\nwhat is"), image, Content::text(rest)]);
+}
+
+#[tokio::test]
+async fn calls_of_custom_tools_in_a_history_are_told_like_functions() {
+    let troupe = polite();
+    let stage = Stage::new(&troupe).await;
+    let request = json!({"model": "played", "messages": [
+        {"role": "user", "content": "draw"},
+        {"role": "assistant", "content": null, "tool_calls": [
+            {"id": "1", "type": "custom", "custom": {"name": "sketch", "input": "a cat"}},
+        ]},
+        {"role": "tool", "tool_call_id": "1", "content": "done"},
+        {"role": "user", "content": "well?"},
+    ]});
+    assert_eq!(stage.ask(&request).await.text(), "ok");
+    let told = "[User]\ndraw\n\n[Assistant]\ncalled the tool sketch with a cat\n\n[Tool]\nsketch gave back:\ndone\n\n[User]\nwell?";
+    assert_eq!(troupe.prompts(0), [told]);
 }
 
 #[tokio::test]

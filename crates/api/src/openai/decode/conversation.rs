@@ -6,7 +6,7 @@ use gembridge_core::model::PromptAbilities;
 use gembridge_core::session::conversation::{CallName, MediaKind, Part, Role, Said, Words};
 
 use super::{brief, media};
-use crate::openai::wire::{ChatRequest, Content, FunctionCall, Message, OneOrMany};
+use crate::openai::wire::{ChatRequest, Content, Message, OneOrMany, ToolCall};
 use crate::problem::Problem;
 
 /// The conversation, borrowed from the request.
@@ -51,7 +51,7 @@ fn said<'a>(at: usize, message: &'a Message<'_>, calling: Option<&'a Message<'_>
             return Err(Problem::invalid(format!("messages[{at}].role"), message));
         }
     };
-    let called = calls(message);
+    let called = calls(at, message)?;
     let content = message.content.as_ref();
     let words = match (content, role) {
         (Some(OneOrMany::One(text)), Role::System | Role::User) => Words::Text(text),
@@ -79,18 +79,42 @@ fn said<'a>(at: usize, message: &'a Message<'_>, calling: Option<&'a Message<'_>
     Ok(Said { role, words })
 }
 
-/// The calls that a message makes.
-fn calls<'a>(message: &'a Message<'_>) -> Vec<Part<'a>> {
+/// The calls that the message at this place makes.
+fn calls<'a>(at: usize, message: &'a Message<'_>) -> Result<Vec<Part<'a>>, Problem> {
     let calls = message.tool_calls.as_ref().map_or(&[][..], |calls| &calls.0);
-    let functions = calls.iter().map(|call| call.function.as_deref()).chain([message.function_call.as_deref()]);
     let several = calls.len() > 1;
-    let part = |(at, function): (usize, Option<&'a FunctionCall<'_>>)| {
-        let function = function?;
-        let tool = function.name.as_deref().unwrap_or_default();
-        let call = CallName { tool, place: several.then_some(at + 1) };
-        Some(Part::Call { call, arguments: function.arguments.as_deref().unwrap_or_default() })
+    let part = |(number, call): (usize, &'a ToolCall<'_>)| {
+        let Some(Called { tool, arguments }) = called(call) else {
+            let param = format!("messages[{at}].tool_calls[{number}]");
+            return Err(Problem::invalid(param, "a call has neither `function` nor `custom`; say what was called"));
+        };
+        Ok(Part::Call { call: CallName { tool, place: several.then_some(number + 1) }, arguments })
     };
-    functions.enumerate().filter_map(part).collect()
+    let mut parts = calls.iter().enumerate().map(part).collect::<Result<Vec<_>, _>>()?;
+    if let Some(function) = &message.function_call {
+        let Called { tool, arguments } = Called::new(function.name.as_deref(), function.arguments.as_deref());
+        parts.push(Part::Call { call: CallName { tool, place: None }, arguments });
+    }
+    Ok(parts)
+}
+
+struct Called<'a> {
+    tool: &'a str,
+    arguments: &'a str,
+}
+
+impl<'a> Called<'a> {
+    fn new(tool: Option<&'a str>, arguments: Option<&'a str>) -> Self {
+        Self { tool: tool.unwrap_or_default(), arguments: arguments.unwrap_or_default() }
+    }
+}
+
+fn called<'a>(call: &'a ToolCall<'_>) -> Option<Called<'a>> {
+    match (&call.function, &call.custom) {
+        (Some(function), _) => Some(Called::new(function.name.as_deref(), function.arguments.as_deref())),
+        (None, Some(custom)) => Some(Called::new(custom.name.as_deref(), custom.input.as_deref())),
+        (None, None) => None,
+    }
 }
 
 /// Which call the message is the result of.
@@ -100,7 +124,7 @@ fn answered<'a>(calls: Option<&'a Message<'_>>, result: &'a Message<'_>) -> Opti
     }
     let calls = &calls?.tool_calls.as_ref()?.0;
     let at = calls.iter().position(|call| call.id.is_some() && call.id == result.tool_call_id)?;
-    let tool = calls[at].function.as_ref()?.name.as_deref()?;
+    let tool = called(&calls[at])?.tool;
     Some(CallName { tool, place: (calls.len() > 1).then_some(at + 1) })
 }
 

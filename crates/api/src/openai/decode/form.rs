@@ -29,7 +29,6 @@ pub(super) fn check(request: &ChatRequest<'_>) -> Result<(), Problem> {
         ("user", request.user),
         ("prompt_cache_key", request.prompt_cache_key),
         ("safety_identifier", request.safety_identifier),
-        ("service_tier", request.service_tier),
     ];
     let objects = [("logit_bias", request.logit_bias), ("metadata", request.metadata)];
     all_are(&numbers, "a number", |value| matches!(value, Skipped::Number))?;

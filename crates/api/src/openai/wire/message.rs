@@ -81,8 +81,10 @@ object! {
 object! {
     pub struct ToolCall<'a> {
         "id" => id: Str<'a> as [String],
+        /// `function` or `custom`.
         "type" => kind: Str<'a> as [String],
         "function" => function: Box<FunctionCall<'a>> as [FunctionCall<'static>],
+        "custom" => custom: Box<CustomCall<'a>> as [CustomCall<'static>],
     }
 }
 
@@ -90,5 +92,13 @@ object! {
     pub struct FunctionCall<'a> {
         "name" => name: Str<'a> as [String],
         "arguments" => arguments: Str<'a> as [String],
+    }
+}
+
+object! {
+    /// A call in a history from elsewhere, whose input is no JSON.
+    pub struct CustomCall<'a> {
+        "name" => name: Str<'a> as [String],
+        "input" => input: Str<'a> as [String],
     }
 }

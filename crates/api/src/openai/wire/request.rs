@@ -45,7 +45,8 @@ object! {
         "store" => store: Skipped as [bool],
         "prompt_cache_key" => prompt_cache_key: Skipped as [String],
         "safety_identifier" => safety_identifier: Skipped as [String],
-        "service_tier" => service_tier: Skipped as [String],
+        /// Ignored unless it is `auto` or `default`.
+        "service_tier" => service_tier: Str<'a> as [String],
         /// Accepted and ignored.
         "temperature" => temperature: Skipped as [f64],
         /// Accepted and ignored.
