@@ -85,7 +85,8 @@ struct Running {
 /// What is known once an answer has begun.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Beginnings {
-    pub sessions: Vec<String>,
+    /// That of the first answer: a client can go on with one.
+    pub session: Option<String>,
     pub left_out: usize,
     pub default_model: bool,
 }
@@ -156,9 +157,11 @@ impl Answers {
         AnswerBody::new(self)
     }
 
-    /// An agent has done something, or an answer is over already.
+    /// An agent has done something, or an answer is over already; and it is known which session the first is in.
     fn is_heard(&self) -> bool {
-        self.lanes.iter().any(|lane| lane.reading.as_ref().is_none_or(Reading::heard))
+        let has_begun = |lane: &Lane| matches!(lane.stage, Stage::Running(_) | Stage::Over);
+        self.lanes.first().is_none_or(has_begun)
+            && self.lanes.iter().any(|lane| lane.reading.as_ref().is_none_or(Reading::heard))
     }
 
     fn is_over(&self) -> bool {
@@ -213,16 +216,16 @@ impl Answers {
     fn on_begun(&mut self, index: usize, begun: Result<Begun, Problem>, beginnings: &mut Beginnings) {
         match begun {
             Ok(Begun { turn, owner, left_out, default_model, waiting, again }) => {
-                let session = turn.session().to_string();
-                if !beginnings.sessions.contains(&session) {
-                    beginnings.sessions.push(session.clone());
+                if index == 0 {
+                    let session = turn.session().to_string();
+                    beginnings.session = Some(session.clone());
+                    self.note(|notes| notes.session = Some(session));
                 }
                 beginnings.left_out = beginnings.left_out.max(left_out);
                 beginnings.default_model |= default_model;
                 if default_model {
                     self.out.rename(owner.agent.as_str());
                 }
-                self.note(|notes| notes.session = Some(session));
                 let lane = &mut self.lanes[index];
                 if let Some(reading) = &mut lane.reading {
                     reading.know(waiting);

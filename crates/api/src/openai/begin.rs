@@ -64,8 +64,8 @@ pub(super) enum Route {
 pub(super) struct Begun {
     pub turn: LiveTurn,
     pub owner: Owner,
-    /// Messages that were left out of a fold that was not planned.
-    pub left_out: Option<usize>,
+    /// Messages that the agent was not told, where that was not planned.
+    pub left_out: usize,
     /// The agent refused the model, and its default took over.
     pub default_model: bool,
     /// Calls that wait from before.
@@ -95,7 +95,7 @@ enum Taken {
     /// A new session hears everything.
     Anew {
         prompt: Prompt,
-        left_out: Option<usize>,
+        left_out: usize,
     },
 }
 
@@ -112,7 +112,7 @@ pub(super) async fn ask_again(
     turn.ended();
     let desk = Desk { app: &app, by: again.by, offer: again.offer.clone(), instruction: None };
     match desk.prompt_after(&handle, after, prompt).await? {
-        Some(turn) => Ok(Begun { turn, owner, left_out: None, default_model: false, waiting: Vec::new(), again }),
+        Some(turn) => Ok(Begun { turn, owner, left_out: 0, default_model: false, waiting: Vec::new(), again }),
         None => Err(Error::MovedOn.into()),
     }
 }
@@ -126,7 +126,7 @@ pub(super) async fn refuse_calls(
 ) -> Result<Begun, Problem> {
     let refused = GiveBack { results, unanswered: Unanswered::Wait, by: again.by };
     let waiting = turn.handle().give_back(refused).await?.waiting;
-    Ok(Begun { turn, owner, left_out: None, default_model: false, waiting, again })
+    Ok(Begun { turn, owner, left_out: 0, default_model: false, waiting, again })
 }
 
 pub(super) struct Desk<'a> {
@@ -139,7 +139,7 @@ pub(super) struct Desk<'a> {
 impl Desk<'_> {
     async fn take(&self, route: Route, owner: &Owner, body: &Bytes) -> Result<Taken, Problem> {
         let turn = match route {
-            Route::New { prompt } => return Ok(Taken::Anew { prompt, left_out: None }),
+            Route::New { prompt } => return Ok(Taken::Anew { prompt, left_out: 0 }),
             Route::Continue { claim, prompt } => self.go_on(claim, owner, prompt).await?,
             Route::Pinned { handle, after, prompt, beside } => {
                 match self.go_on_without_results(&handle, beside).await? {
@@ -162,7 +162,7 @@ impl Desk<'_> {
             return Ok(Taken::Begun(Box::new(self.begun(turn, owner.clone()))));
         }
         let folded = refold(self.app, owner, body)?;
-        Ok(Taken::Anew { prompt: folded.prompt, left_out: Some(folded.left_out) })
+        Ok(Taken::Anew { prompt: folded.prompt, left_out: folded.left_out })
     }
 
     async fn begin_anew(
@@ -170,7 +170,7 @@ impl Desk<'_> {
         mut owner: Owner,
         certainty: Certainty,
         mut prompt: Prompt,
-        left_out: Option<usize>,
+        left_out: usize,
     ) -> Result<Begun, Problem> {
         let mut default_model = false;
         loop {
@@ -199,7 +199,8 @@ impl Desk<'_> {
 
     fn begun(&self, turn: LiveTurn, owner: Owner) -> Begun {
         let again = Again { offer: self.offer.clone(), by: self.by };
-        Begun { turn, owner, left_out: None, default_model: false, waiting: Vec::new(), again }
+        let left_out = turn.left_out();
+        Begun { turn, owner, left_out, default_model: false, waiting: Vec::new(), again }
     }
 
     /// `None`: the session is not what it was; begin anew.
@@ -218,19 +219,24 @@ impl Desk<'_> {
         prompt: Prompt,
         (owner, body): (&Owner, &Bytes),
     ) -> Result<Option<LiveTurn>, Problem> {
-        let prompt = match after {
-            None => prompt,
+        let (footing, prompt, left_out) = match after {
+            // What its agent has forgotten, the session tells it.
+            None => (Footing::Any, prompt, 0),
             Some(after) => match self.prompt_after(handle, after, prompt).await? {
                 Some(turn) => return Ok(Some(turn)),
-                // The agent forgot what the session knows: it hears all of it again.
-                None => refold(self.app, owner, body)?.prompt,
+                // The client's history is that of the session: its agent hears it as the client tells it.
+                None => {
+                    let Folded { prompt, left_out } = refold(self.app, owner, body)?;
+                    (Footing::Anew, prompt, left_out)
+                }
             },
         };
-        let mut turn = match self.prompt(handle, None, prompt).await {
+        let mut turn = match self.prompt(handle, footing, prompt).await {
             Ok(turn) => turn,
             Err(Error::MovedOn) => return Ok(None),
             Err(error) => return Err(error.into()),
         };
+        turn.leave_out(left_out);
         match turn.start().await? {
             Start::Started => Ok(Some(turn)),
             Start::Never(failure) => Err(failure.into()),
@@ -244,7 +250,7 @@ impl Desk<'_> {
         after: TurnId,
         prompt: Prompt,
     ) -> Result<Option<LiveTurn>, Problem> {
-        let mut turn = match self.prompt(handle, Some(after), prompt).await {
+        let mut turn = match self.prompt(handle, Footing::RightAfter(after), prompt).await {
             Ok(turn) => turn,
             Err(Error::MovedOn | Error::Closed | Error::UnknownSession(_)) => return Ok(None),
             Err(error) => return Err(error.into()),
@@ -265,9 +271,9 @@ impl Desk<'_> {
         prompt: Prompt,
     ) -> Result<Result<LiveTurn, (SessionHandle, Failure)>, Problem> {
         let ahead = self.app.fresh_session(owner).await?;
-        let mut turn = match self.prompt(&ahead, None, prompt.clone()).await {
+        let mut turn = match self.prompt(&ahead, Footing::Any, prompt.clone()).await {
             // One made ahead may have been put away the moment before: nothing was said in it, so another will do.
-            Err(Error::Closed) => self.prompt(&self.app.create(owner).await?, None, prompt).await?,
+            Err(Error::Closed) => self.prompt(&self.app.create(owner).await?, Footing::Any, prompt).await?,
             prompted => prompted?,
         };
         Ok(match turn.start().await? {
@@ -292,19 +298,9 @@ impl Desk<'_> {
     ///
     /// Nothing here waits for the disk. The client keeps its own history and is promised nothing about ours; what it
     /// sees of the answer has been written before.
-    async fn prompt(
-        &self,
-        handle: &SessionHandle,
-        after: Option<TurnId>,
-        mut prompt: Prompt,
-    ) -> Result<LiveTurn, Error> {
+    async fn prompt(&self, handle: &SessionHandle, footing: Footing, mut prompt: Prompt) -> Result<LiveTurn, Error> {
         prompt.content.extend(self.instruction.as_deref().map(Content::text));
-        let submission = Submission {
-            prompt,
-            by: self.by,
-            footing: after.map_or(Footing::Any, Footing::RightAfter),
-            offer: Some(self.offer.clone()),
-        };
+        let submission = Submission { prompt, by: self.by, footing, offer: Some(self.offer.clone()) };
         let (accepted, attachment) = handle.converse(submission, Pace::Own).await?;
         let (store, tasks) = (Arc::clone(self.app.sessions.store()), self.app.tasks.clone());
         Ok(LiveTurn::new(handle.clone(), accepted.turn, attachment, store, tasks))

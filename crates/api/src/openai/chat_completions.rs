@@ -236,8 +236,8 @@ impl Call {
                 headers.insert(name, value);
             }
         };
-        if !beginnings.sessions.is_empty() {
-            put(SESSION_HEADER, &beginnings.sessions.join(", "));
+        if let Some(session) = &beginnings.session {
+            put(SESSION_HEADER, session);
         }
         if !wishes.ignored.is_empty() {
             put(IGNORED, &wishes.ignored.join(", "));

@@ -21,6 +21,8 @@ pub(super) struct LiveTurn {
     follow: Follow,
     /// Where the work of leaving goes.
     tasks: TaskTracker,
+    /// Messages before it that the agent was not told.
+    left_out: usize,
     over: bool,
 }
 
@@ -40,13 +42,13 @@ impl LiveTurn {
         tasks: TaskTracker,
     ) -> Self {
         let follow = Follow::new(handle.clone(), attachment, store);
-        Self { handle, turn, follow, tasks, over: false }
+        Self { handle, turn, follow, tasks, left_out: 0, over: false }
     }
 
     /// A turn that runs already, and that nobody reads yet.
     pub(super) fn unread_turn(handle: SessionHandle, turn: TurnId, store: Arc<dyn Store>, tasks: TaskTracker) -> Self {
         let follow = Follow::nothing(handle.clone(), store);
-        Self { handle, turn, follow, tasks, over: false }
+        Self { handle, turn, follow, tasks, left_out: 0, over: false }
     }
 
     /// Reads on from after this entry.
@@ -67,14 +69,26 @@ impl LiveTurn {
         let start = self
             .until(|event| match event {
                 Event::Prompted { .. } => None,
-                Event::Ended(Outcome::Interrupted(failure)) => Some(Start::Never(failure.clone())),
-                _ => Some(Start::Started),
+                Event::Retold { left_out } => Some((Start::Started, *left_out)),
+                Event::Ended(Outcome::Interrupted(failure)) => Some((Start::Never(failure.clone()), 0)),
+                _ => Some((Start::Started, 0)),
             })
             .await?;
+        let (start, left_out) = start;
+        self.left_out += left_out;
         if matches!(start, Start::Never(_)) {
             self.over = true;
         }
         Ok(start)
+    }
+
+    pub(super) fn left_out(&self) -> usize {
+        self.left_out
+    }
+
+    /// So many messages before it are not in its prompt.
+    pub(super) fn leave_out(&mut self, messages: usize) {
+        self.left_out += messages;
     }
 
     /// Waits for the first thing that the agent does for the prompt. A failure of the kind in question is the end of

@@ -249,6 +249,79 @@ async fn a_session_that_is_named_goes_on_whatever_the_history() {
 }
 
 #[tokio::test]
+async fn a_named_session_whose_agent_is_gone_hears_what_was_said_in_it() {
+    let troupe = shouting();
+    let stage = Stage::new(&troupe).await;
+    let first = stage.ask(&chat(&[("system", "be loud"), ("user", "one")])).await;
+    let session = first.header("x-session-id").unwrap();
+    let pin = [("x-session-id", session)];
+    stage.session(&first.headers).await.close().await.unwrap();
+    let second = stage.ask_as("ann", &pin, &chat(&[("user", "two")])).await;
+    assert_eq!((second.text().as_str(), second.header("x-session-id")), ("TWO", Some(session)));
+    assert_eq!(second.header("x-gembridge-left-out"), None);
+    let one = "[System]\nbe loud\n\n[User]\none\n\n[Assistant]\nONE";
+    assert_eq!(troupe.prompts(1), [format!("[User]\n{one}\n\n[User]\ntwo")]);
+    // It has heard that once, and the next one hears it again.
+    stage.ask_as("ann", &pin, &chat(&[("user", "three")])).await.text();
+    assert_eq!(troupe.prompts(1)[1], "three");
+    troupe.kill(1);
+    let whole = [("user", "one"), ("assistant", "ONE"), ("user", "two"), ("assistant", "TWO"), ("user", "four")];
+    assert_eq!(stage.ask_as("ann", &pin, &chat(&whole)).await.text(), "FOUR");
+    let told = format!(
+        "[User]\n{one}\n\n[User]\ntwo\n\n[Assistant]\nTWO\n\n[User]\nthree\n\n[Assistant]\nTHREE\n\n[User]\nfour"
+    );
+    assert_eq!(troupe.prompts(2), [told]);
+}
+
+#[tokio::test]
+async fn a_history_that_is_that_of_the_named_session_is_told_as_the_client_tells_it() {
+    let troupe = shouting();
+    let stage = Stage::new(&troupe).await;
+    let first = stage.ask(&chat(&[("system", "be loud"), ("user", "one")])).await;
+    let pin = [("x-session-id", first.header("x-session-id").unwrap())];
+    troupe.kill(0);
+    let whole = [("system", "be loud"), ("user", "one"), ("assistant", "ONE"), ("user", "two")];
+    assert_eq!(stage.ask_as("ann", &pin, &chat(&whole)).await.text(), "TWO");
+    let told = (1..troupe.opened()).flat_map(|agent| troupe.prompts(agent)).collect::<Vec<_>>();
+    assert_eq!(told, ["[System]\nbe loud\n\n[User]\none\n\n[Assistant]\nONE\n\n[User]\ntwo"]);
+}
+
+#[tokio::test]
+async fn what_a_named_session_does_not_tell_its_new_agent_is_counted() {
+    let troupe = shouting();
+    let mut setting = Setting::default();
+    setting.limits.recap_bytes = 150;
+    let stage = Stage::with(&[("played", &troupe)], setting).await;
+    let first = stage.ask(&chat(&[("user", &"x".repeat(100))])).await;
+    let pin = [("x-session-id", first.header("x-session-id").unwrap())];
+    stage.ask_as("ann", &pin, &chat(&[("user", "two")])).await.text();
+    stage.session(&first.headers).await.close().await.unwrap();
+    for is_streamed in [false, true] {
+        let request = chat_with(&[("user", "three")], json!({"stream": is_streamed}));
+        let answer = stage.ask_as("ann", &pin, &request).await;
+        assert_eq!(answer.header("x-gembridge-left-out"), (!is_streamed).then_some("2"));
+    }
+    assert_eq!(troupe.prompts(1), ["[User]\ntwo\n\n[Assistant]\nTWO\n\n[User]\nthree", "three"]);
+}
+
+#[tokio::test]
+async fn a_request_names_one_session_and_gets_one_answer_from_it() {
+    let troupe = shouting();
+    let stage = Stage::new(&troupe).await;
+    let first = stage.ask(&chat(&[("user", "one")])).await;
+    let session = first.header("x-session-id").unwrap();
+    let (pin, other) = (("x-session-id", session), ("x-session-id", "0198b3f0-0000-7000-8000-000000000000"));
+    let several = chat_with(&[("user", "two")], json!({"n": 2}));
+    let refused = stage.ask_as("ann", &[pin], &several).await;
+    assert_eq!(refused.error(), (400, "invalid_request_error".into(), "n".into()));
+    let refused = stage.ask_as("ann", &[pin, other], &chat(&[("user", "two")])).await;
+    assert_eq!(refused.error(), (400, "invalid_request_error".into(), "x-session-id".into()));
+    let twice = stage.ask_as("ann", &[pin, pin], &chat(&[("user", "two")])).await;
+    assert_eq!(twice.text(), "TWO");
+    assert_eq!(troupe.prompts(0), ["one", "two"]);
+}
+
+#[tokio::test]
 async fn a_history_that_does_not_fit_loses_its_oldest_messages_and_says_so() {
     let troupe = shouting();
     let mut setting = Setting::default();
@@ -287,6 +360,23 @@ async fn one_of_several_answers_can_be_gone_on_with() {
     let second = stage.ask(&chat(&[("user", "one"), ("assistant", &chosen), ("user", "two")])).await;
     assert_eq!(second.text(), chosen);
     assert_eq!(troupe.opened(), 2);
+}
+
+#[tokio::test]
+async fn several_answers_name_the_session_of_the_first() {
+    let troupe = Troupe::new(|scene| vec![vec![text(&format!("from {}", scene.agent)), done()]]);
+    let stage = Stage::new(&troupe).await;
+    for is_streamed in [false, true] {
+        let request = chat_with(&[("user", "one")], json!({"n": 3, "stream": is_streamed}));
+        let answer = stage.ask(&request).await;
+        let first = if is_streamed {
+            answer.streamed(0)
+        } else {
+            answer.json()["choices"][0]["message"]["content"].as_str().unwrap().to_owned()
+        };
+        let pin = [("x-session-id", answer.header("x-session-id").unwrap())];
+        assert_eq!(stage.ask_as("ann", &pin, &chat(&[("user", "two")])).await.text(), first);
+    }
 }
 
 #[tokio::test]

@@ -45,6 +45,41 @@ async fn a_failure_before_the_first_event_is_a_status() {
     }
 }
 
+/// The first agents die at this prompt without a word.
+fn dying(agents: usize) -> std::sync::Arc<Troupe> {
+    Troupe::new(move |scene| {
+        if scene.agent < agents && scene.prompt.ends_with("two") {
+            return vec![vec![Signal::Lost(Failure::new(FailureKind::Crashed, "killed by signal 9"))]];
+        }
+        vec![vec![text("fine"), stopped(Stop::EndTurn)]]
+    })
+}
+
+#[tokio::test]
+async fn an_agent_that_dies_before_its_first_event_is_replaced_once() {
+    let request =
+        |stream: bool| chat_with(&[("user", "one"), ("assistant", "fine"), ("user", "two")], json!({"stream": stream}));
+    for stream in [false, true] {
+        let troupe = dying(1);
+        let stage = Stage::new(&troupe).await;
+        let first = stage.ask(&chat(&[("user", "one")])).await;
+        let second = stage.ask(&request(stream)).await;
+        assert_eq!((second.status, troupe.opened()), (200, 2), "{}", second.body);
+        assert_eq!(second.header("x-session-id"), first.header("x-session-id"));
+        assert_eq!(troupe.prompts(1), ["[User]\none\n\n[Assistant]\nfine\n\n[User]\ntwo"]);
+        // The one after it is an agent that knows everything.
+        let third = [("user", "one"), ("assistant", "fine"), ("user", "two"), ("assistant", "fine"), ("user", "three")];
+        assert_eq!(stage.ask(&chat(&third)).await.text(), "fine");
+        assert_eq!(troupe.prompts(1)[1..], ["three"]);
+
+        let troupe = dying(usize::MAX);
+        let stage = Stage::new(&troupe).await;
+        let dead = stage.ask(&request(stream)).await;
+        assert_eq!((dead.status, troupe.opened()), (502, 2), "{}", dead.body);
+        assert_eq!(dead.json()["error"]["code"], "agent_error");
+    }
+}
+
 #[tokio::test]
 async fn news_of_the_session_are_no_first_event() {
     let troupe = Troupe::new(|_| {

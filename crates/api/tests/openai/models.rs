@@ -44,6 +44,13 @@ async fn the_list_has_agents_their_models_and_mapped_names() {
 }
 
 #[tokio::test]
+async fn a_name_that_is_no_text_is_refused_like_everything_else() {
+    let stage = Stage::with(&[("first", &troupe(&[]))], Setting::default()).await;
+    let answer = get(stage.address, "/v1/models/%ff").await;
+    assert_eq!(answer.error(), (400, "invalid_request_error".into(), "id".into()));
+}
+
+#[tokio::test]
 async fn every_kind_of_name_finds_its_agent_and_model() {
     let (first, second) = (troupe(&["big", "small"]), troupe(&["small", "other"]));
     let setting = Setting { mapped: mapped(), ..Setting::default() };
@@ -95,6 +102,35 @@ async fn a_stream_of_a_model_that_was_refused_names_the_one_that_answers() {
     let answer = stage.stream(&request).await.whole().await;
     assert!(answer.chunks().iter().all(|chunk| chunk["model"] == "first"), "{}", answer.body);
     assert_eq!(answer.streamed(0), "ok");
+}
+
+#[tokio::test]
+async fn a_named_session_answers_with_its_own_model_and_says_so() {
+    for (unknown, begun_with, answers) in [
+        (UnknownModels::FallBack, "big", "big"),
+        (UnknownModels::FallBack, "first", "first"),
+        (UnknownModels::Refuse, "big", "big"),
+        (UnknownModels::Refuse, "first", "first"),
+    ] {
+        let setting = Setting { unknown, ..Setting::default() };
+        let stage = Stage::with(&[("first", &troupe(&["big", "small"]))], setting).await;
+        let begun = stage.ask(&chat_with(&[("user", "hi")], json!({"model": begun_with}))).await;
+        let pin = [("x-session-id", begun.header("x-session-id").unwrap())];
+        for name in ["first", begun_with] {
+            let same = stage.ask_as("ann", &pin, &chat_with(&[("user", "hi")], json!({"model": name}))).await;
+            assert_eq!(same.header("x-gembridge-model-fallback"), None, "{name}");
+            assert_eq!(same.json()["model"], answers, "{name}");
+        }
+        let other = stage.ask_as("ann", &pin, &chat_with(&[("user", "hi")], json!({"model": "small"}))).await;
+        if unknown == UnknownModels::Refuse {
+            assert_eq!(other.error(), (400, "invalid_request_error".into(), "model".into()));
+            let message = other.json()["error"]["message"].to_string();
+            assert!(message.contains(&format!("`{answers}`")) && message.contains("`small`"), "{message}");
+        } else {
+            assert_eq!(other.header("x-gembridge-model-fallback"), Some(answers));
+            assert_eq!(other.json()["model"], answers);
+        }
+    }
 }
 
 #[tokio::test]

@@ -37,7 +37,8 @@ impl Actor {
             "agent"
         );
         self.facts = opened.facts;
-        let untold = recap.map(|recap| Untold { recap, agent_session: Arc::clone(&opened.agent_session), told_in: None });
+        let untold =
+            recap.map(|recap| Untold { recap, agent_session: Arc::clone(&opened.agent_session), told_in: None });
         if untold.is_none() {
             self.record.agent_session = Some(opened.agent_session);
             self.keep_record();
