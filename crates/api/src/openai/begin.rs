@@ -222,14 +222,14 @@ impl Desk<'_> {
         let (footing, prompt, left_out) = match after {
             // What its agent has forgotten, the session tells it.
             None => (Footing::Any, prompt, 0),
-            Some(after) => match self.prompt_after(handle, after, prompt).await? {
-                Some(turn) => return Ok(Some(turn)),
-                // The client's history is that of the session: its agent hears it as the client tells it.
-                None => {
-                    let Folded { prompt, left_out } = refold(self.app, owner, body)?;
-                    (Footing::Anew, prompt, left_out)
+            Some(after) => {
+                if let Some(turn) = self.prompt_after(handle, after, prompt).await? {
+                    return Ok(Some(turn));
                 }
-            },
+                // The client's history is that of the session: its agent hears it as the client tells it.
+                let Folded { prompt, left_out } = refold(self.app, owner, body)?;
+                (Footing::Anew, prompt, left_out)
+            }
         };
         let mut turn = match self.prompt(handle, footing, prompt).await {
             Ok(turn) => turn,

@@ -83,7 +83,7 @@ impl Call {
         let terms = self.terms(&wishes)?;
         let asked = self.app.catalog.resolve(&wishes.model)?;
         let resolved = match &pin {
-            Some(pin) => self.resolved_in(pin, asked, &wishes)?,
+            Some(pin) => self.resolved_in(pin, &asked, &wishes)?,
             None => asked,
         };
         if resolved.fell_back {
@@ -98,7 +98,7 @@ impl Call {
     }
 
     /// Who answers in the session that the client named: what it was begun with.
-    fn resolved_in(&self, pin: &Pin, asked: Resolved, wishes: &Wishes) -> Result<Resolved, Problem> {
+    fn resolved_in(&self, pin: &Pin, asked: &Resolved, wishes: &Wishes) -> Result<Resolved, Problem> {
         let Owner { agent, model, .. } = &pin.owner;
         if *agent != asked.agent && !asked.fell_back {
             let message = format!(
@@ -113,10 +113,10 @@ impl Call {
         }
         let is_other = asked.model.is_some() && asked.model != *model;
         let fell_back = asked.fell_back || is_other;
-        let resolved = Resolved { agent: agent.clone(), model: model.clone(), fell_back, ..asked };
+        let resolved = Resolved { agent: agent.clone(), model: model.clone(), fell_back, certainty: asked.certainty };
         if is_other && self.app.catalog.is_strict() {
             let message = format!(
-                "the session answers with `{}`, but `model` names `{}`; name that, or leave `x-session-id` out",
+                "the session answers with `{}`; ask for that, or leave `x-session-id` out to have `{}`",
                 resolved.shown(),
                 wishes.model
             );
