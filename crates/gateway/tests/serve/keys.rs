@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::gateway::{Home, said};
+use crate::gateway::{Home, post, said};
 use crate::http::End;
 
 #[test]
@@ -41,20 +41,19 @@ fn a_new_key_works_at_once_and_is_listed_without_itself() {
 
 #[test]
 fn the_limits_of_a_new_key_hold_at_once() {
-    let gateway = Home::new().serve();
+    let mut gateway = Home::new().serve();
     let made = gateway.home.run(&["keys", "create", "narrow", "--turns", "1", "--json"]);
     let made: serde_json::Value = serde_json::from_str(&made).unwrap();
     let key = made["key"].as_str().unwrap();
     let mut first = gateway.stream_as(key, "slow 600 100");
     first.until(" ");
-    std::thread::scope(|scope| {
-        let second = scope.spawn(|| gateway.complete_as(key, &said("hello"), &[]));
-        gateway.wait_for("the second request to stand in line", |gateway| {
-            gateway.get("/metrics").body.contains("gembridge_queue_depth{agent=\"demo\"} 1").then_some(())
-        });
-        drop(first);
-        assert_eq!(second.join().unwrap().status, 200);
+    let mut second = gateway.connect();
+    post(&mut second, key, &json!({"model": "demo", "messages": said("hello")}), &[]);
+    gateway.wait_for("the second request to stand in line", |gateway| {
+        gateway.get("/metrics").body.contains("gembridge_queue_depth{agent=\"demo\"} 1\n").then_some(())
     });
+    drop(first);
+    assert_eq!(second.answer().unwrap().status, 200);
 }
 
 #[test]
