@@ -1,5 +1,7 @@
 //! `/openapi.json`, made from the code, and `/docs`, a page that draws it without anything from elsewhere.
 
+mod guarded;
+
 use axum::Router;
 use axum::http::header;
 use axum::routing::get;
@@ -40,9 +42,11 @@ pub fn description() -> utoipa::openapi::OpenApi {
     whole.merge(crate::ui::Description::openapi());
     let schemes = &mut whole.components.get_or_insert_default().security_schemes;
     let bearer = SecurityScheme::Http(HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build());
-    let named = SecurityScheme::ApiKey(ApiKey::Header(ApiKeyValue::new("x-api-key")));
+    let named = |header: &str| RefOr::T(SecurityScheme::ApiKey(ApiKey::Header(ApiKeyValue::new(header))));
     schemes.insert("key".to_owned(), RefOr::T(bearer));
-    schemes.insert("api_key".to_owned(), RefOr::T(named));
+    schemes.insert("api_key".to_owned(), named("x-api-key"));
+    schemes.insert("goog_api_key".to_owned(), named("x-goog-api-key"));
+    guarded::complete(&mut whole);
     whole
 }
 
@@ -52,10 +56,10 @@ pub fn description() -> utoipa::openapi::OpenApi {
     info(
         title = "gembridge",
         description = "Coding agents behind an OpenAI-compatible API. Every route needs a key unless it says otherwise: \
-                       `Authorization: Bearer <key>` or `x-api-key: <key>`."
+                       `Authorization: Bearer <key>`, `x-api-key: <key>` or `x-goog-api-key: <key>`."
     ),
     paths(health, healthz, readyz, metrics, openapi, docs, docs_style, docs_script),
-    security(("key" = []), ("api_key" = []))
+    security(("key" = []), ("api_key" = []), ("goog_api_key" = []))
 )]
 struct Own;
 
@@ -138,6 +142,55 @@ mod tests {
             assert!(!is_open(path), "{path} says that it is open");
         }
         assert_eq!(json["security"][0], serde_json::json!({ "key": [] }));
+    }
+
+    #[test]
+    fn every_route_lists_what_may_be_said_in_its_place() {
+        let json = serde_json::to_value(description()).unwrap();
+        let resolved = |value: &serde_json::Value| match value["$ref"].as_str() {
+            Some(place) => json.pointer(place.trim_start_matches('#')).cloned().unwrap_or_default(),
+            None => value.clone(),
+        };
+        for (path, methods) in json["paths"].as_object().unwrap() {
+            for (method, operation) in methods.as_object().unwrap() {
+                let mut expected = vec!["403"];
+                if operation["security"].is_null() {
+                    expected.extend(["400", "401", "429", "500", "503"]);
+                }
+                if operation["requestBody"].is_object() {
+                    expected.extend(["413", "415"]);
+                }
+                if path.ends_with("/chat/completions") {
+                    expected.extend(["404", "502", "504", "507"]);
+                }
+                for status in expected {
+                    assert!(operation["responses"][status].is_object(), "{method} {path} can answer {status}");
+                }
+                for (status, response) in operation["responses"].as_object().unwrap() {
+                    let response = resolved(response);
+                    assert!(response["headers"]["x-request-id"].is_object(), "{method} {path} {status}");
+                    if status.as_str() >= "400" {
+                        let schema = resolved(&response["content"]["application/json"]["schema"]);
+                        assert!(schema["properties"]["error"].is_object(), "{method} {path} {status}: {response}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn both_addresses_of_chat_are_described_alike_with_every_header_that_a_page_may_read() {
+        let json = serde_json::to_value(description()).unwrap();
+        let [one, other] = ["/v1/chat/completions", "/chat/completions"].map(|path| &json["paths"][path]["post"]);
+        for part in ["parameters", "requestBody", "responses"] {
+            assert!(one[part] == other[part] && !one[part].is_null(), "{part} differ");
+        }
+        assert_ne!(one["operationId"], other["operationId"]);
+        let headers = &one["responses"]["200"]["headers"];
+        let exposed = crate::guard::origin::EXPOSED;
+        for name in exposed.to_str().unwrap().split(", ").filter(|name| *name != "retry-after") {
+            assert!(headers[name].is_object(), "{name} is missing");
+        }
     }
 
     #[test]

@@ -115,7 +115,7 @@ function drawOperation(api, id, method, path, operation) {
     }
   }
   section.append(element("h3", "Answers"));
-  section.append(rows(Object.entries(operation.responses).map(([status, one]) => [status, one.description ?? ""])));
+  section.append(rows(Object.entries(operation.responses).map(([status, one]) => [status, resolve(api, one).description ?? ""])));
   section.append(element("h3", "curl"));
   section.append(element("pre", shellLine(method, path, isOpen(operation), body && exampleOf(api, body))));
   return section;
