@@ -196,7 +196,7 @@ async fn prompts_of_many_sessions_arrive_whole_although_no_pipe_holds_them() {
 /// Leaves the session and comes back to it, as after a restart; its agent's process ends in between.
 async fn come_back(stage: &Stage, mut client: Client) -> Client {
     let id = client.handle.id();
-    client.turn("exit 0").await.failed_as(FailureKind::Crashed);
+    client.turn("think ;; exit 0").await.failed_as(FailureKind::Crashed);
     client.handle.close().await.unwrap();
     let viewer = Viewer::Principal(Principal::new("tester"));
     super::stage::eventually("the session's task has ended", || client.handle.is_closed().then_some(())).await;

@@ -130,7 +130,7 @@ async fn b3_after_a_kill_the_next_prompt_is_answered_by_the_spare_that_was_there
     let first = pid(&mut client).await;
     spare_is_ready(&stage).await;
     let spare = stage.record.entries().iter().map(|entry| u64::from(entry.pid)).find(|pid| *pid != first).unwrap();
-    client.turn("abort").await.failed_as(FailureKind::Crashed);
+    client.turn("say a word ;; abort").await.failed_as(FailureKind::Crashed);
     assert_eq!(pid(&mut client).await, spare);
     stage.end().await;
 }

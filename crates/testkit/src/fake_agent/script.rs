@@ -70,8 +70,10 @@ pub fn prompt_text(prompt: &Value) -> String {
     texts.join("\n")
 }
 
+/// In a history that is told in one prompt, what the user said last is the script.
 pub fn parse(text: &str) -> Vec<Step> {
-    text.lines().flat_map(|line| line.split(" ;; ")).filter_map(|line| step(line.trim())).collect()
+    let newest = text.rsplit_once("[User]\n").map_or(text, |(_, newest)| newest);
+    newest.lines().flat_map(|line| line.split(" ;; ")).filter_map(|line| step(line.trim())).collect()
 }
 
 fn step(line: &str) -> Option<Step> {
@@ -202,6 +204,7 @@ mod tests {
             ("say a ;; think b", vec![Step::Say("a".into()), Step::Think("b".into())]),
             ("hello there\nusage\nsaying", vec![Step::Usage]),
             ("echo this please", vec![]),
+            ("[User]\nsay a\n\n[Assistant]\nusage\n\n[User]\nsay b", vec![Step::Say("b".into())]),
             (
                 "chunks 3 size 60 delay 5",
                 vec![Step::Chunks { count: 3, size: Some(60), delay: Duration::from_millis(5) }],
