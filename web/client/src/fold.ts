@@ -213,7 +213,7 @@ export function applyTurnEnded(session: Session, params: TurnEndedParams): Named
 export function applyAgentReplaced(session: Session, params: GatewayMeta & { reason?: string }): void {
   if (params.seq !== undefined && params.seq <= session.last) return;
   session.advance(params.seq);
-  const text = `the agent was replaced and knows nothing of what came before${params.reason ? `: ${params.reason}` : ""}`;
+  const text = `the agent was replaced, and hears what came before with the next prompt${params.reason ? `: ${params.reason}` : ""}`;
   const notice = session.addItem<"notice">(session.turnOf(params.turn), { kind: "notice", text });
   if (params.at !== undefined) notice.at = params.at;
 }

@@ -94,6 +94,10 @@ impl Agent {
             return Ok(None);
         };
         let retold = match waiting.memory {
+            Memory::Unneeded => {
+                session.prompt(&waiting.prompt)?;
+                return Ok(None);
+            }
             Memory::Brought => {
                 session.prompt(&waiting.prompt)?;
                 None

@@ -26,6 +26,8 @@ pub(super) enum Memory {
     Needed,
     /// The prompt tells of them itself.
     Brought,
+    /// The prompt is a command that the agent runs: it has to stand alone.
+    Unneeded,
 }
 
 /// Whether the agent was asked before, and died before it gave any sign.

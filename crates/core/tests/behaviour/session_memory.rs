@@ -1,13 +1,13 @@
 //! What an agent hears of a session that it takes over from another.
 
-use gembridge_core::driver::Signal;
+use gembridge_core::driver::{Signal, SlashCommands};
 use gembridge_core::limit::Limits;
 use gembridge_core::model::{Event, Outcome, Prompt, TurnId};
-use gembridge_core::session::{Footing, SessionHandle, SessionsConfig, Submission};
+use gembridge_core::session::{Footing, NewSession, SessionHandle, SessionsConfig, Submission};
 
 use crate::support::agent::FakeAgent;
 use crate::support::follow::Reader;
-use crate::support::world::{CLIENT, World, give, prompt};
+use crate::support::world::{CLIENT, World, give, new_session, prompt};
 use crate::support::{done, done_cancelled, failure, finished, text, thought};
 
 /// A turn that is answered.
@@ -124,6 +124,24 @@ async fn a_prompt_that_brings_the_history_goes_out_as_it_is() {
     reader.until_ended(TurnId(3)).await;
     says(&session, &mut next, &mut reader, "four", "FOUR").await;
     assert!(left_out(&world, &session).is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_command_that_the_agent_runs_stands_alone() {
+    let mut world = World::new();
+    let new = NewSession { slash: SlashCommands::Run, ..new_session("ann") };
+    let session = world.sessions.create(new).await.unwrap();
+    let mut reader = Reader::of(&session, &world.store).await;
+    let (_, mut agent) = tokio::join!(session.wake(), world.desk.open("a"));
+    says(&session, &mut agent, &mut reader, "one", "ONE").await;
+    agent.tries(Signal::Lost(failure("gone")));
+    prompt(&session, "/stats").await;
+    let mut next = world.desk.open("b").await;
+    next.expect_prompt("/stats").await;
+    next.does([text("none"), done()]).await;
+    reader.until_ended(TurnId(2)).await;
+    prompt(&session, "two").await;
+    next.expect_prompt("[User]\none\n\n[Assistant]\nONE\n\n[User]\ntwo").await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -6,10 +6,10 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::{Actor, Beside, Next, Stage, answer, report};
-use crate::driver::{Change, Changed};
+use crate::driver::{Change, Changed, SlashCommands};
 use crate::error::Error;
 use crate::log::{Attachment, Draft, From, Pace};
-use crate::model::{Answer, AskId, ClientId, Event, Outcome, Prompt, SessionFacts, TurnId};
+use crate::model::{Answer, AskId, ClientId, Content, Event, Outcome, Prompt, SessionFacts, TurnId};
 use crate::session::handle::{Accepted, Command, Description, Durable, Footing, Joined, Submission, TurnState};
 use crate::session::queue::{Attempt, Memory, Waiting};
 use crate::turn::Turn;
@@ -95,7 +95,7 @@ impl Actor {
         let Submission { prompt, by, footing, offer } = submission;
         let busy = !matches!(self.stage, Stage::Idle);
         let memory = match footing {
-            Footing::Any => Memory::Retold,
+            Footing::Any => self.memory_for(&prompt),
             Footing::Anew => Memory::Brought,
             Footing::RightAfter(turn) if turn == self.last_turn && !busy && self.may_remember() => Memory::Needed,
             Footing::RightAfter(_) => return Err(Error::MovedOn),
@@ -125,6 +125,13 @@ impl Actor {
         }
         self.start_next();
         Ok(Accepted { turn, seq, ahead, durable: self.journal.sync() })
+    }
+
+    /// How a prompt goes to an agent that has not heard of the turns before.
+    pub(super) fn memory_for(&self, prompt: &Prompt) -> Memory {
+        let is_command = self.spec.slash == SlashCommands::Run
+            && matches!(prompt.content.first(), Some(Content::Text(text)) if text.to_str().starts_with('/'));
+        if is_command { Memory::Unneeded } else { Memory::Retold }
     }
 
     /// Whether the agent knows the turns before, or may find them in its own files.

@@ -134,7 +134,8 @@ impl Actor {
         let turn = turn.id();
         let Some(prompt) = self.journal.prompt_of(turn).cloned() else { return false };
         tracing::info!(session = %self.record.id, %failure, "the agent died before it did anything; another one is asked");
-        let waiting = Waiting { turn, prompt, memory: Memory::Retold, attempt: Attempt::Second, offer: None };
+        let memory = self.memory_for(&prompt);
+        let waiting = Waiting { turn, prompt, memory, attempt: Attempt::Second, offer: None };
         self.stage = Stage::Opening(waiting);
         self.open_agent();
         true
