@@ -92,7 +92,7 @@ async fn s1_who_is_refused_and_sends_without_end_is_cut_off() {
     let request = Request::post("http://localhost/large").header("content-type", "application/json");
     let response = soon(client.sender.send_request(request.body(sending).unwrap())).await.unwrap();
     assert_eq!(response.status(), StatusCode::UNAUTHORIZED);
-    let refused = async { while body.send(Bytes::from_static(&[b' '; 64 << 10])).await.is_ok() {} };
+    let refused = async { while body.send(Bytes::from_static(&[b' '; 16 << 10])).await.is_ok() {} };
     soon(refused).await;
 }
 
