@@ -49,7 +49,7 @@ pub struct Span {
 pub const MESSAGE: &str = "message";
 
 /// What a field says. Numbers stay numbers until they are written, and for programs beyond that.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Value<T> {
     Text(T),
     Unsigned(u64),
