@@ -72,7 +72,9 @@ pub fn wanted(request: &Value, attempts: &mut impl Attempts) -> Wanted {
     let contents = request["contents"].as_array().map(Vec::as_slice).unwrap_or_default();
     let Some(position) = contents.iter().rposition(is_from_the_user) else { return Wanted::Echo(String::new()) };
     let text = text_of(&contents[position]);
-    let Some(json) = between(&text, "SCRIPT:", ":END") else { return Wanted::Echo(last_text_of(&contents[position])) };
+    // In a history that is told in one prompt, the script is in what the user said last.
+    let newest = text.rsplit_once("[User]\n").map_or(text.as_str(), |(_, newest)| newest);
+    let Some(json) = between(newest, "SCRIPT:", ":END") else { return Wanted::Echo(last_text_of(&contents[position])) };
     let script: Script = match serde_json::from_str(json) {
         Ok(script) => script,
         Err(error) => return Wanted::Broken(format!("the script cannot be read: {error}; it was `{json}`")),
