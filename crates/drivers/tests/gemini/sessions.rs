@@ -53,7 +53,8 @@ async fn an_agent_killed_mid_turn_twice_in_a_row_costs_that_turn_only() {
         assert!(!is_alive(pid));
 
         let said = client.turn("and now?").await.finished();
-        let hears = said.starts_with("You said: [User]\n") && said.ends_with("[Assistant]\npartial\n\n[User]\nand now?");
+        let hears =
+            said.starts_with("You said: [User]\n") && said.ends_with("[Assistant]\npartial\n\n[User]\nand now?");
         assert!(hears, "round {round}: what was said before it came is told to it: {said}");
         let next = lab.driver.processes()[0].pid.unwrap();
         assert!(next != pid && warm.contains(&next), "the spare stepped in, nobody waited for a start");
