@@ -1,17 +1,22 @@
-//! Conversations that outgrow their agent.
+//! Conversations that outgrow or outlive their agent.
 
 use std::path::Path;
 
-use serde_json::json;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
 
 use crate::gateway::{Gateway, Home, read_lines, said};
 use crate::http::Answer;
 
+/// The newest line of the record that is a prompt.
+fn newest(record: &Path) -> Value {
+    let prompts = read_lines(record).into_iter().filter(|line| line["recv"]["method"] == "session/prompt");
+    prompts.last().expect("a prompt")
+}
+
 /// The text of the newest prompt that the agent got.
 fn newest_prompt(record: &Path) -> String {
-    let lines = read_lines(record);
-    let mut prompts = lines.iter().rev().filter(|line| line["recv"]["method"] == "session/prompt");
-    let blocks = &prompts.next().expect("a prompt")["recv"]["params"]["prompt"];
+    let blocks = &newest(record)["recv"]["params"]["prompt"];
     blocks.as_array().unwrap().iter().filter_map(|block| block["text"].as_str()).collect()
 }
 
@@ -45,4 +50,29 @@ fn a_full_context_ends_by_length_and_the_next_request_begins_a_session_that_is_t
     let next = go_on(&gateway, "say all of it", &whole);
     assert_eq!(next.header("x-session-id"), whole.header("x-session-id"), "one that is not full goes on");
     assert_eq!(newest_prompt(&record), "say more", "and hears what is new alone");
+}
+
+#[test]
+fn a_named_session_outlives_its_agent_and_the_gateway() {
+    let home = Home::new();
+    let record = home.path("record");
+    let mut gateway = home.with_fake(&["--record", record.to_str().unwrap()], "").serve_fake();
+    let first = gateway.complete("say one");
+    let session = first.header("x-session-id").expect("a session").to_owned();
+    let pin = [("x-session-id", session.as_str())];
+
+    let agent = newest(&record)["pid"].as_i64().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?)).expect("a pid");
+    kill_process(agent, Signal::KILL).unwrap();
+    let second = gateway.complete_as(&gateway.key, &said("say two"), &pin);
+    assert_eq!((second.status, second.text().as_str()), (200, "two"), "{}", second.body);
+    assert_eq!(second.header("x-session-id"), Some(session.as_str()));
+    assert_eq!(newest_prompt(&record), "[User]\nsay one\n\n[Assistant]\none\n\n[User]\nsay two");
+
+    gateway.signal(Signal::TERM);
+    assert!(gateway.ended().success());
+    let gateway = gateway.into_home().serve_fake();
+    let third = gateway.complete_as(&gateway.key, &said("say three"), &pin);
+    assert_eq!((third.status, third.text().as_str()), (200, "three"), "{}", third.body);
+    let two = "[User]\nsay one\n\n[Assistant]\none\n\n[User]\nsay two\n\n[Assistant]\ntwo";
+    assert_eq!(newest_prompt(&record), format!("{two}\n\n[User]\nsay three"));
 }
