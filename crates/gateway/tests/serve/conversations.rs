@@ -10,8 +10,8 @@ use crate::http::Answer;
 
 /// The newest line of the record that is a prompt.
 fn newest(record: &Path) -> Value {
-    let prompts = read_lines(record).into_iter().filter(|line| line["recv"]["method"] == "session/prompt");
-    prompts.last().expect("a prompt")
+    let mut newest_first = read_lines(record).into_iter().rev();
+    newest_first.find(|line| line["recv"]["method"] == "session/prompt").expect("a prompt")
 }
 
 /// The text of the newest prompt that the agent got.
