@@ -107,7 +107,8 @@ impl Nginx {
     /// The status line of an answer that does not end by itself.
     fn status_line(&self, path: &str, args: &[&str]) -> String {
         let (socket, url) = (self.socket("https"), format!("https://{HOST}{path}"));
-        let own = ["--silent", "--insecure", "--include", "--no-buffer", "--max-time", "60", "--unix-socket"];
+        // What it prints of the answer itself may wait for more of it.
+        let own = ["--silent", "--insecure", "--verbose", "--max-time", "60", "--unix-socket"];
         let mut curl = Command::new("curl")
             .args(own)
             .arg(socket)
@@ -115,11 +116,13 @@ impl Nginx {
             .arg(&url)
             .env_clear()
             .env("PATH", PATH)
-            .stdout(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut line = String::new();
-        BufReader::new(curl.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let told = BufReader::new(curl.stderr.take().unwrap()).lines().map_while(Result::ok);
+        let mut answered = told.filter_map(|line| Some(line.strip_prefix("< ")?.to_owned()));
+        let line = answered.next().unwrap_or_else(|| "no answer".to_owned());
         curl.kill().unwrap();
         curl.wait().unwrap();
         line
@@ -135,7 +138,7 @@ impl Drop for Nginx {
 
 #[test]
 fn nginx_passes_streams_and_sockets_on_and_keeps_the_metrics_inside() {
-    let gateway = Home::new().serve_with(&["--agent", "demo", "--behind-proxy", "--allow-host", HOST], &[]);
+    let mut gateway = Home::new().serve_with(&["--agent", "demo", "--behind-proxy", "--allow-host", HOST], &[]);
     let nginx = Nginx::before(&gateway);
     let key = format!("authorization: Bearer {}", gateway.key);
     let body = r#"{"model":"demo","stream":true,"messages":[{"role":"user","content":"hello"}]}"#;
@@ -152,4 +155,33 @@ fn nginx_passes_streams_and_sockets_on_and_keeps_the_metrics_inside() {
     asked.extend(upgrade.iter().flat_map(|header| ["-H", header]));
     let upgraded = nginx.status_line("/acp", &asked);
     assert!(upgraded.starts_with("HTTP/1.1 101"), "{upgraded}");
+
+    // The chat page that came through nginx says where it is from.
+    let origin = format!("https://{HOST}");
+    let header = format!("origin: {origin}");
+    asked.extend(["-H", &header]);
+    let stranger = nginx.status_line("/acp", &asked);
+    assert!(stranger.starts_with("HTTP/1.1 403"), "{stranger}");
+    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/deployment.md")).unwrap();
+    let allowing = ["origins", "allow", &origin];
+    assert!(page.contains(&format!("\ngembridge {}\n", allowing.join(" "))), "the page says how it is allowed");
+    gateway.home.run(&allowing);
+    gateway.wait_for("the allowed origin", |_| {
+        nginx.status_line("/acp", &asked).starts_with("HTTP/1.1 101").then_some(())
+    });
+}
+
+#[test]
+fn nginx_does_not_let_a_client_say_which_host_it_asked_for() {
+    let gateway = Home::new().serve_with(&["--agent", "demo", "--behind-proxy", "--allow-host", HOST], &[]);
+    let nginx = Nginx::before(&gateway);
+    let key = format!("authorization: Bearer {}", gateway.key);
+    let ask = |host: &str, forwarded: &str| {
+        let (host, forwarded) = (format!("host: {host}"), format!("x-forwarded-host: {forwarded}"));
+        nginx.curl("https", "/v1/models", &["-H", &key, "-H", &host, "-H", &forwarded])
+    };
+    let honest = ask(HOST, "evil.example");
+    assert!(honest.starts_with("HTTP/2 200"), "{honest}");
+    let forged = ask("evil.example", HOST);
+    assert!(forged.starts_with("HTTP/2 403"), "{forged}");
 }
