@@ -81,9 +81,11 @@ impl Spent {
         *self = Self { before: self.sum(), ..Self::default() };
     }
 
-    /// The agent's word counts. Not every agent has one, and none has it before its turn is over.
+    /// The agent's word counts. Not every agent has one, none has it before its turn is over, and some say that it
+    /// was nothing where they failed to count.
     pub(super) fn sum(&self) -> wire::Usage {
-        let turn = if self.told.is_empty() { self.counted.in_tokens() } else { of_turn(&self.told) };
+        let told = of_turn(&self.told);
+        let turn = if told.total_tokens == 0 { self.counted.in_tokens() } else { told };
         let mut sum = self.before;
         sum.prompt_tokens += turn.prompt_tokens;
         sum.prompt_tokens_details.cached_tokens += turn.prompt_tokens_details.cached_tokens;
@@ -176,6 +178,20 @@ mod tests {
         spent.text("four");
         let both = spent.sum();
         assert_eq!((both.prompt_tokens, both.completion_tokens, both.total_tokens), (12, 6, 18));
+    }
+
+    #[test]
+    fn a_report_of_nothing_but_zeros_is_no_word() {
+        let mut spent = Spent::default();
+        spent.prompt(&[Content::text("eight ch")]);
+        spent.text("four");
+        let ours = spent.sum();
+        assert_eq!((ours.prompt_tokens, ours.completion_tokens, ours.total_tokens), (2, 1, 3));
+        let zeros = Usage { input: Some(0), output: Some(0), thought: Some(0), ..Usage::default() };
+        spent.told(&Usage { total: Some(0), cached_read: Some(0), ..zeros });
+        assert_eq!(spent.sum(), ours);
+        spent.told(&Usage { input: Some(7), ..Usage::default() });
+        assert_eq!(spent.sum().total_tokens, 7, "what it counted counts");
     }
 
     #[test]
