@@ -34,7 +34,7 @@ pub(crate) fn of_event(event: &Event) -> usize {
 /// Names, numbers and the vectors that hold them.
 const SMALL: usize = 64;
 
-fn of_content(content: &Content) -> usize {
+pub(crate) fn of_content(content: &Content) -> usize {
     let long = match content {
         Content::Text(text) | Content::Document { text, .. } => text.len(),
         Content::Image { data, .. } | Content::Audio { data, .. } | Content::Blob { data, .. } => data.len(),

@@ -7,6 +7,7 @@ use gembridge_core::session::{Footing, NewSession, SessionHandle, SessionsConfig
 
 use crate::support::agent::FakeAgent;
 use crate::support::follow::Reader;
+use crate::support::tools::{Call, FakePlace};
 use crate::support::world::{CLIENT, World, give, new_session, prompt};
 use crate::support::{done, done_cancelled, failure, finished, text, thought};
 
@@ -202,4 +203,107 @@ async fn calls_of_the_clients_tools_are_told_in_words() {
     let told = "[User]\ngo\n\n[Assistant]\na moment\ncalled the tool look with {}\n\n[Tool]\nlook gave back:\na cat\n\n\
                 [Assistant]\nit is a cat\n\n[User]\nsure?";
     next.expect_prompt(told).await;
+}
+
+/// A turn in which the agent calls a tool and waits for the client.
+async fn calling(world: &mut World) -> (SessionHandle, FakeAgent, FakePlace, Call, Reader) {
+    let (session, agent, mut place) = world.with_tools(&["look"]).await;
+    let mut reader = Reader::of(&session, &world.store).await;
+    agent.does([text("a moment")]).await;
+    let call = place.calls("look", "{}").await;
+    reader.until_parked().await;
+    (session, agent, place, call, reader)
+}
+
+const CALLED: &str = "[User]\ngo\n\n[Assistant]\na moment\ncalled the tool look with {}";
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_the_agent_took_back_is_told_without_a_result() {
+    let mut world = World::new();
+    let (session, agent, place, call, mut reader) = calling(&mut world).await;
+    place.withdraws(call.id).await;
+    reader.until_returned().await;
+    agent.does([text("never mind"), done()]).await;
+    reader.until_ended(TurnId(1)).await;
+    agent.tries(Signal::Lost(failure("gone")));
+    prompt(&session, "sure?").await;
+    let mut next = world.desk.open("b").await;
+    let mut place = world.tools.next().await;
+    place.reads().await;
+    next.expect_prompt(&format!("{CALLED}\nnever mind\n\n[User]\nsure?")).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_result_that_comes_after_its_agent_is_lost_is_the_only_one_that_is_told() {
+    let mut world = World::new();
+    let (session, agent, _place, _call, mut reader) = calling(&mut world).await;
+    agent.does([Signal::Lost(failure("gone"))]).await;
+    reader.until_ended(TurnId(1)).await;
+    prompt(&session, "[Tool]\nlook gave back:\na cat").await;
+    let mut next = world.desk.open("b").await;
+    let mut place = world.tools.next().await;
+    place.reads().await;
+    next.expect_prompt(&format!("{CALLED}\n\n[Tool]\nlook gave back:\na cat")).await;
+}
+
+/// A prompt as `fold` writes it.
+const FOLDED: &str = "[System]\nbe kind\n\n[System]\nbe brief\n\n[User]\nzero\n\n[Assistant]\nZERO\n\n[User]\none";
+const SYSTEM: &str = "[System]\nbe kind\n\n[System]\nbe brief";
+
+#[tokio::test(start_paused = true)]
+async fn prompts_that_name_their_speakers_are_told_as_they_stand() {
+    let mut world = World::new();
+    let session = world.session().await;
+    let mut reader = Reader::of(&session, &world.store).await;
+    let (_, mut agent) = tokio::join!(session.wake(), world.desk.open("a"));
+    says(&session, &mut agent, &mut reader, FOLDED, "ONE").await;
+    says(&session, &mut agent, &mut reader, "[Users] two", "TWO").await;
+    agent.tries(Signal::Lost(failure("gone")));
+    prompt(&session, "[System]\nbe quick\n\n[User]\nthree").await;
+    let told = format!(
+        "{FOLDED}\n\n[Assistant]\nONE\n\n[User]\n[Users] two\n\n[Assistant]\nTWO\n\n\
+         [System]\nbe quick\n\n[User]\nthree"
+    );
+    world.desk.open("b").await.expect_prompt(&told).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_system_is_heard_however_little_fits() {
+    // Once the first turn is too far back to be read on the way, and once it is not.
+    for pieces in [1, 600] {
+        let mut world = World::with(Limits { recap_bytes: 1_000, ..Limits::default() });
+        let session = world.session().await;
+        let mut reader = Reader::of(&session, &world.store).await;
+        let (_, mut agent) = tokio::join!(session.wake(), world.desk.open("a"));
+        says(&session, &mut agent, &mut reader, FOLDED, &"x".repeat(2_000)).await;
+        says(&session, &mut agent, &mut reader, "two", "TWO").await;
+        agent.tries(Signal::Lost(failure("gone")));
+        let turn = prompt(&session, "three").await;
+        let mut next = world.desk.open("b").await;
+        next.expect_prompt(&format!("{SYSTEM}\n\n[User]\ntwo\n\n[Assistant]\nTWO\n\n[User]\nthree")).await;
+        let piece = "y".repeat(2_000 / pieces);
+        for _ in 0..pieces {
+            next.does([text(&piece)]).await;
+        }
+        next.does([done()]).await;
+        reader.until_ended(turn).await;
+        next.tries(Signal::Lost(failure("gone")));
+        prompt(&session, "four").await;
+        let mut last = world.desk.open("c").await;
+        last.expect_prompt(&format!("{SYSTEM}\n\n[User]\nfour")).await;
+        assert_eq!(left_out(&world, &session), [2, 6], "{pieces}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_system_does_not_count_twice() {
+    let mut world = World::with(Limits { recap_bytes: 320, ..Limits::default() });
+    let session = world.session().await;
+    let mut reader = Reader::of(&session, &world.store).await;
+    let (_, mut agent) = tokio::join!(session.wake(), world.desk.open("a"));
+    let rules = format!("[System]\n{}\n\n[User]\none", "r".repeat(180));
+    says(&session, &mut agent, &mut reader, &rules, "ONE").await;
+    agent.tries(Signal::Lost(failure("gone")));
+    prompt(&session, "two").await;
+    world.desk.open("b").await.expect_prompt(&format!("{rules}\n\n[Assistant]\nONE\n\n[User]\ntwo")).await;
 }

@@ -94,8 +94,62 @@ pub(super) fn in_words(part: &Part<'_>) -> String {
     }
 }
 
+/// Who speaks first in a prompt that is made of blocks with their speakers' names.
+fn first_speaker(prompt: &Prompt) -> Option<Role> {
+    let Some(Content::Text(text)) = prompt.content.first() else { return None };
+    let text = text.to_str();
+    Role::ALL.into_iter().find(|role| text.starts_with(role.heading()))
+}
+
+/// What the system says before anybody else does, in a prompt that is made of blocks.
+pub(super) fn system_of(prompt: &Prompt) -> Vec<Content> {
+    let mut system = Vec::new();
+    if first_speaker(prompt) != Some(Role::System) {
+        return system;
+    }
+    for content in &prompt.content {
+        let Content::Text(text) = content else {
+            system.push(content.clone());
+            continue;
+        };
+        let text = text.to_str();
+        match next_speaker(&text) {
+            None => system.push(content.clone()),
+            Some(0) => break,
+            Some(end) => {
+                system.push(Content::text(&text[..end]));
+                break;
+            }
+        }
+    }
+    system
+}
+
+/// Where somebody else than the system has the word.
+fn next_speaker(text: &str) -> Option<usize> {
+    let others = || Role::ALL.into_iter().filter(|role| *role != Role::System);
+    if others().any(|role| text.starts_with(role.heading())) {
+        return Some(0);
+    }
+    let gaps = text.match_indices("\n\n");
+    gaps.map(|(gap, _)| gap).find(|gap| others().any(|role| text[gap + 2..].starts_with(role.heading())))
+}
+
 /// About what the name of a speaker and the lines around it take.
 const HEADING: usize = 16;
+
+impl Role {
+    const ALL: [Self; 4] = [Self::System, Self::User, Self::Assistant, Self::Tool];
+
+    fn heading(self) -> &'static str {
+        match self {
+            Self::System => "[System]\n",
+            Self::User => "[User]\n",
+            Self::Assistant => "[Assistant]\n",
+            Self::Tool => "[Tool]\n",
+        }
+    }
+}
 
 /// A prompt in the making: text gathers until something else comes.
 #[derive(Clone, Default)]
@@ -106,15 +160,27 @@ pub(super) struct Blocks {
 
 impl Blocks {
     pub(super) fn speaker(&mut self, role: Role) {
+        self.gap();
+        self.text.push_str(role.heading());
+    }
+
+    /// A prompt as a message of the user; one that names its speakers itself as it stands.
+    pub(super) fn prompt(&mut self, prompt: &Prompt) {
+        match first_speaker(prompt) {
+            Some(_) => self.gap(),
+            None => self.speaker(Role::User),
+        }
+        self.lines(&prompt.content);
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.content.is_empty() && self.text.is_empty()
+    }
+
+    fn gap(&mut self) {
         if !self.text.is_empty() {
             self.text.push_str("\n\n");
         }
-        self.text.push_str(match role {
-            Role::System => "[System]\n",
-            Role::User => "[User]\n",
-            Role::Assistant => "[Assistant]\n",
-            Role::Tool => "[Tool]\n",
-        });
     }
 
     fn add(&mut self, said: &Said<'_>) {
@@ -173,5 +239,36 @@ impl Blocks {
     pub(super) fn into_prompt(mut self) -> Prompt {
         self.flush();
         Prompt { content: self.content }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn image() -> Content {
+        Content::Image { mime: "image/png".into(), data: "AA==".into(), uri: None }
+    }
+
+    #[test]
+    fn the_system_has_the_word_until_somebody_else_takes_it() {
+        let text = Content::text;
+        for (prompt, system) in [
+            (vec![text("[System]\na\n\nb\n\n[User]\nc\n\n[User]\nd")], vec![text("[System]\na\n\nb")]),
+            (vec![text("[System]\na\n\n[System]\nb\n\n[Tool]\nc")], vec![text("[System]\na\n\n[System]\nb")]),
+            (vec![text("[System]\na"), text("[User]\nb")], vec![text("[System]\na")]),
+            (
+                vec![text("[System]\na"), image(), text("b\n\n[Assistant]\nc"), image()],
+                vec![text("[System]\na"), image(), text("b")],
+            ),
+            (vec![text("[System]\na")], vec![text("[System]\na")]),
+            (vec![text("[System] a\n\n[User]\nb")], vec![]),
+            (vec![text("[User]\na\n\n[System]\nb")], vec![]),
+            (vec![image(), text("[System]\na")], vec![]),
+            (vec![], vec![]),
+        ] {
+            let prompt = Prompt { content: prompt };
+            assert_eq!(system_of(&prompt), system, "{prompt:?}");
+        }
     }
 }

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::fold::{Blocks, in_words};
+use super::fold::{Blocks, in_words, system_of};
 use super::said::{CallName, Part, Role};
-use crate::log::weight_of;
-use crate::model::{CallId, Event, Prompt, Seq, SessionId, Text, TurnId};
+use crate::log::{weight_of, weight_of_content};
+use crate::model::{CallId, Content, Event, Prompt, ReturnedBy, Seq, SessionId, Text, TurnId};
 use crate::store::{Store, StoreError};
 
 /// Where the log is, and how much of it the agent shall hear.
@@ -17,7 +17,7 @@ pub(in crate::session) struct Past {
     pub last: Seq,
     /// The turns up to this one.
     pub last_turn: TurnId,
-    /// About how many bytes; the newest turns that fit are told.
+    /// About how many bytes; the newest turns that fit are told. What the system said at the beginning always is.
     pub budget: usize,
 }
 
@@ -45,16 +45,48 @@ impl Past {
             }
             until = after;
         }
-        Ok(talk.told(self.budget))
+        let opening = if until > Seq::START { self.opening(until).await? } else { talk.opening() };
+        Ok(talk.told(&opening, self.budget))
+    }
+
+    /// How the session began, if that is among the entries up to this one.
+    async fn opening(&self, until: Seq) -> Result<Opening, StoreError> {
+        let until = until.min(Seq(STEP as u64));
+        let entries = self.store.read(self.session, Seq::START, until, STEP).await?;
+        let first = entries.iter().find_map(|entry| match &entry.event {
+            Event::Prompted { prompt, .. } => Some(Opening::new(entry.turn, prompt)),
+            _ => None,
+        });
+        Ok(first.unwrap_or_default())
     }
 }
 
 impl Recap {
     /// The prompt as an agent needs it that knows nothing of what came before.
     pub(in crate::session) fn before(&self, prompt: &Prompt) -> Prompt {
+        if self.told.is_empty() {
+            return prompt.clone();
+        }
         let mut blocks = self.told.clone();
-        blocks.lines(&prompt.content);
+        blocks.prompt(prompt);
         blocks.into_prompt()
+    }
+}
+
+/// What the system said in the first prompt of a session.
+#[derive(Default)]
+struct Opening {
+    turn: Option<TurnId>,
+    system: Vec<Content>,
+    /// What the system's words weigh.
+    bytes: usize,
+}
+
+impl Opening {
+    fn new(turn: Option<TurnId>, prompt: &Prompt) -> Self {
+        let system = system_of(prompt);
+        let bytes = system.iter().map(weight_of_content).sum();
+        Self { turn, system, bytes }
     }
 }
 
@@ -82,6 +114,8 @@ impl Talk {
             Event::Prompted { prompt, .. } => told.prompt = Some(prompt.clone()),
             // The same without the frame that it is a slice of.
             Event::Text(text) => told.answer.push(Event::Text(Text::plain(text.to_str()))),
+            // Nothing came of the call: this is our own word to an agent that did not wait for it any more.
+            Event::Returned { by: ReturnedBy::Agent | ReturnedBy::Cancel, .. } => return,
             Event::Content(_) | Event::Called(_) | Event::Returned { .. } | Event::Output(_) => {
                 told.answer.push(event.clone());
             }
@@ -92,20 +126,30 @@ impl Talk {
         self.bytes += weight;
     }
 
-    fn told(self, budget: usize) -> Option<Recap> {
+    fn opening(&self) -> Opening {
+        let first = self.turns.iter().find_map(|(turn, told)| Some(Opening::new(Some(*turn), told.prompt.as_ref()?)));
+        first.unwrap_or_default()
+    }
+
+    fn told(self, opening: &Opening, budget: usize) -> Option<Recap> {
         // What was never answered, its client has said again or not meant.
         let answered = self.turns.iter().rev().filter(|(_, told)| !told.answer.is_empty());
-        let mut room = budget;
+        // The system's words are told in any case.
+        let mut room = budget.saturating_sub(opening.bytes);
         let fits = |(turn, told): (&TurnId, &Told)| {
-            room = room.checked_sub(told.bytes)?;
+            let paid = if Some(*turn) == opening.turn { opening.bytes } else { 0 };
+            room = room.checked_sub(told.bytes.saturating_sub(paid))?;
             told.prompt.as_ref().map(|_| *turn)
         };
         let first = answered.clone().map_while(fits).last();
         let newest = answered.map(|(turn, _)| *turn).next()?;
         let mut blocks = Blocks::default();
+        let begins_with = first.and_then(|first| self.turns.get(&first)?.prompt.as_ref()).map(system_of);
+        if begins_with.is_none_or(|system| system != opening.system) {
+            blocks.lines(&opening.system);
+        }
         if let Some(first) = first {
             self.turns.range(first..).for_each(|(_, told)| told.tell(&mut blocks));
-            blocks.speaker(Role::User);
         }
         // Each turn before them was a message and its answer.
         let turns_left_out = first.map_or(newest.0, |first| first.0 - 1);
@@ -117,18 +161,20 @@ impl Talk {
 impl Told {
     fn tell(&self, blocks: &mut Blocks) {
         let Some(prompt) = self.prompt.as_ref().filter(|_| !self.answer.is_empty()) else { return };
-        blocks.speaker(Role::User);
-        blocks.lines(&prompt.content);
+        blocks.prompt(prompt);
         let mut speaker = Role::User;
+        let mut goes_on = false;
         for event in self.answer.iter().rev() {
             let role = if matches!(event, Event::Returned { .. }) { Role::Tool } else { Role::Assistant };
+            let is_text = matches!(event, Event::Text(_));
             if role != speaker {
                 blocks.speaker(role);
                 speaker = role;
-            } else if !matches!(event, Event::Text(_)) {
+            } else if !(goes_on && is_text) {
                 blocks.new_line();
             }
             self.tell_event(event, blocks);
+            goes_on = is_text;
         }
     }
 
