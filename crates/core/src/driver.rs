@@ -95,6 +95,8 @@ pub struct Opened {
     pub agent_session: Arc<str>,
     /// The earlier session asked for in [`SessionSpec::resume`] is back with its memory.
     pub resumed: bool,
+    /// A turn that does not come to its end leaves the agent's memory with all that was said in it.
+    pub forgets_cut_turns: bool,
 }
 
 /// One live conversation. Nothing here waits for the agent: what becomes of a call arrives as a [`Signal`].

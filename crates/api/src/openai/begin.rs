@@ -208,6 +208,10 @@ impl Desk<'_> {
         let Some(held) = claim.spend() else { return Ok(None) };
         let viewer = Viewer::Principal(owner.principal.clone());
         let Ok(handle) = self.app.sessions.get(held.session, &viewer).await else { return Ok(None) };
+        // Somebody at another face may have given it another model since.
+        if owner.model.is_some() && handle.owner().model != owner.model {
+            return Ok(None);
+        }
         self.prompt_after(&handle, held.turn, prompt).await
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use gembridge_api::catalog::UnknownModels;
-use gembridge_core::driver::Signal;
+use gembridge_core::driver::{Change, Signal};
 use gembridge_core::model::{Failure, FailureKind};
 use serde_json::{Value, json};
 
@@ -131,6 +131,25 @@ async fn a_named_session_answers_with_its_own_model_and_says_so() {
             assert_eq!(other.json()["model"], answers);
         }
     }
+}
+
+#[tokio::test]
+async fn a_session_that_was_given_another_model_does_not_answer_for_the_one_asked_for() {
+    let agent = troupe(&["big", "small"]);
+    let stage = Stage::new(&agent).await;
+    let mut talk = vec![("user", "hi".to_owned())];
+    let ask = async |talk: &[(&str, String)]| {
+        let said: Vec<_> = talk.iter().map(|(role, text)| (*role, text.as_str())).collect();
+        stage.ask(&chat_with(&said, json!({"model": "big"}))).await
+    };
+    let first = ask(&talk).await;
+    let session = stage.session(&first.headers).await;
+    talk.extend([("assistant", first.text()), ("user", "more".to_owned())]);
+    session.change(Change::Model("small".into())).await.unwrap();
+    let next = ask(&talk).await;
+    assert_ne!(next.header("x-session-id"), first.header("x-session-id"));
+    assert_eq!((next.status, &next.json()["model"]), (200, &json!("big")));
+    assert_eq!(agent.spec(agent.opened() - 1).model.as_deref(), Some("big"));
 }
 
 #[tokio::test]

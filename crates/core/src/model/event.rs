@@ -75,6 +75,19 @@ pub enum Event {
 }
 
 impl Event {
+    /// Whether an agent says it of its session, whatever it was asked.
+    pub fn is_about_the_session(&self) -> bool {
+        matches!(
+            self,
+            Self::Context { .. }
+                | Self::Mode(_)
+                | Self::Model(_)
+                | Self::Commands(_)
+                | Self::Options(_)
+                | Self::Title(_)
+        )
+    }
+
     /// Whether it must be on disk before it is acknowledged: what a person said or decided, and how a turn ended.
     pub fn is_milestone(&self) -> bool {
         matches!(

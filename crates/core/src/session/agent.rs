@@ -26,7 +26,17 @@ pub(super) enum Agent {
         /// Where it finds the client's tools, if there were any when it was opened.
         place: Option<Place>,
         untold: Option<Untold>,
+        cut_turns: CutTurns,
     },
+}
+
+/// What the agent does with turns that do not come to their end.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum CutTurns {
+    Remembers,
+    Forgets,
+    /// It has forgotten one.
+    Forgot,
 }
 
 /// An agent that is there, and what it has to be told of the session.
@@ -78,12 +88,13 @@ impl Agent {
         session: Box<dyn AgentSession>,
         signals: mpsc::Receiver<Vec<Signal>>,
         untold: Option<Untold>,
+        cut_turns: CutTurns,
     ) {
         let place = match std::mem::replace(self, Self::Absent) {
             Self::Opening { place, .. } | Self::Live { place, .. } => place,
             Self::Absent => None,
         };
-        *self = Self::Live { session, signals, place, untold };
+        *self = Self::Live { session, signals, place, untold, cut_turns };
     }
 
     /// Hands it a prompt that waited, and with it what it has not heard: the event says so.
@@ -113,7 +124,18 @@ impl Agent {
 
     /// Whether it knows all that was said in its session.
     pub(super) fn knows_all(&self) -> bool {
-        matches!(self, Self::Live { untold: None, .. })
+        matches!(self, Self::Live { untold: None, .. }) && !self.has_forgotten()
+    }
+
+    /// A turn of it did not come to its end.
+    pub(super) fn was_cut(&mut self) {
+        if let Self::Live { cut_turns: cut_turns @ CutTurns::Forgets, .. } = self {
+            *cut_turns = CutTurns::Forgot;
+        }
+    }
+
+    pub(super) fn has_forgotten(&self) -> bool {
+        matches!(self, Self::Live { cut_turns: CutTurns::Forgot, .. })
     }
 
     /// A turn ended well. If the agent was told in it what it had not heard, it knows all of it now: the agent's name

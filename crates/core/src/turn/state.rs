@@ -209,6 +209,7 @@ impl Turn {
 
     fn on_update(&mut self, update: Update, now: Instant, actions: &mut Vec<Action>) {
         let Update { event, frame } = update;
+        let touched = self.touched || !event.is_about_the_session();
         if !self.takes(frame.as_ref().map_or(0, |frame| frame.bytes.len()), now, actions) {
             if let Event::Asked(ask) = event {
                 // Not kept, but an agent that waits for an answer could not obey the cancel.
@@ -216,6 +217,7 @@ impl Turn {
             }
             return;
         }
+        self.touched = touched;
         if let State::Draining { until, .. } = &mut self.state {
             *until = now + self.limits.quiet;
         }

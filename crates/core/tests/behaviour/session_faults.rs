@@ -6,7 +6,9 @@ use gembridge_core::model::{AskId, Event, FailureKind, Outcome, TurnId};
 
 use crate::support::follow::Reader;
 use crate::support::world::{CLIENT, World, prompt};
-use crate::support::{asked, done, failure, finished, interrupted_by, ledger, option, text, thought, usual_ask};
+use crate::support::{
+    asked, done, failure, finished, interrupted_by, ledger, option, text, thought, update, usual_ask,
+};
 
 #[tokio::test(start_paused = true)]
 async fn an_agent_lost_in_a_turn_interrupts_it_and_the_next_prompt_opens_another() {
@@ -50,7 +52,8 @@ async fn an_agent_that_dies_before_any_sign_of_the_turn_is_replaced_within_it() 
     reader.until_ended(TurnId(1)).await;
     prompt(&session, "two").await;
     agent.expect_prompt("two").await;
-    agent.does([Signal::Lost(failure("killed by signal 9"))]).await;
+    // What it says of its session it would have said without a prompt.
+    agent.does([update(Event::Commands([].into())), Signal::Lost(failure("killed by signal 9"))]).await;
     let mut next = world.desk.open("b").await;
     next.expect_prompt("[User]\none\n\n[Assistant]\nONE\n\n[User]\ntwo").await;
     next.does([text("TWO"), done()]).await;

@@ -1,6 +1,6 @@
 //! What an agent hears of a session that it takes over from another.
 
-use gembridge_core::driver::{Signal, SlashCommands};
+use gembridge_core::driver::{Parting, Signal, SlashCommands};
 use gembridge_core::limit::Limits;
 use gembridge_core::model::{Event, Outcome, Prompt, TurnId};
 use gembridge_core::session::{Footing, NewSession, SessionHandle, SessionsConfig, Submission};
@@ -164,6 +164,40 @@ async fn the_newest_turns_that_fit_are_told_and_the_others_counted() {
     prompt(&session, "e").await;
     world.desk.open("c").await.expect_prompt("e").await;
     assert_eq!(left_out(&world, &session), [2, 8]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_that_forgets_a_turn_that_was_cut_is_replaced_by_one_that_hears_of_it() {
+    for forgets in [true, false] {
+        let mut world = World::new();
+        let session = world.session().await;
+        let mut reader = Reader::of(&session, &world.store).await;
+        prompt(&session, "one").await;
+        let request = world.desk.next().await;
+        let mut agent = if forgets { request.accept_forgetful("a") } else { request.accept("a") };
+        agent.expect_prompt("one").await;
+        agent.does([text("ONE"), done()]).await;
+        reader.until_ended(TurnId(1)).await;
+        prompt(&session, "two").await;
+        agent.expect_prompt("two").await;
+        agent.does([text("TWO")]).await;
+        assert_eq!(reader.until_text().await, "TWO");
+        session.cancel().await.unwrap();
+        agent.expect_cancel().await;
+        agent.does([done_cancelled()]).await;
+        assert_eq!(reader.until_ended(TurnId(2)).await, Outcome::Cancelled);
+        prompt(&session, "three").await;
+        if forgets {
+            agent.expect_close(Parting::Release).await;
+            let mut next = world.desk.open("b").await;
+            next.expect_prompt(&format!("{BEFORE}three")).await;
+            next.does([text("THREE"), done()]).await;
+            reader.until_ended(TurnId(3)).await;
+            says(&session, &mut next, &mut reader, "four", "FOUR").await;
+        } else {
+            agent.expect_prompt("three").await;
+        }
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -342,7 +342,10 @@ impl Ready {
         facts.model = spec.model.clone().or(facts.model);
         facts.mode = mode_of(setup, spec).or(facts.mode);
         let (agent_session, resumed) = (self.session.name(), self.resumed == Resumed::Yes);
-        Opened { agent: Box::new(self.session), signals: self.signals, facts, agent_session, resumed }
+        // With tools of its own it has more to lose than that one turn.
+        let forgets_cut_turns = setup.execution == Execution::Chat && setup.profile.has(Quirk::CutTurnsAreForgotten);
+        let (agent, signals) = (Box::new(self.session), self.signals);
+        Opened { agent, signals, facts, agent_session, resumed, forgets_cut_turns }
     }
 }
 

@@ -53,6 +53,9 @@ pub enum Quirk {
     McpArgumentsGainWaitForPrevious,
     /// A cancelled MCP call is not reported to the MCP server: the parked call is dropped when the turn ends.
     McpCallsOutliveCancel,
+    /// A turn that is cancelled or fails leaves the agent's memory, its prompt too: as a model the agent is replaced by one
+    /// that is told what was said.
+    CutTurnsAreForgotten,
 }
 
 impl Quirk {
@@ -80,5 +83,6 @@ impl Quirk {
         Self::AuthenticateNeverFails,
         Self::McpArgumentsGainWaitForPrevious,
         Self::McpCallsOutliveCancel,
+        Self::CutTurnsAreForgotten,
     ];
 }

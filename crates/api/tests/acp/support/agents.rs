@@ -133,7 +133,14 @@ impl Shared {
         drop(inner);
         self.changed.send_replace(());
         let agent = Box::new(PlayedSession { shared: Arc::clone(self), number });
-        Ok(Opened { agent, signals, facts: facts(), agent_session: format!("agent-{number}").into(), resumed: false })
+        Ok(Opened {
+            agent,
+            signals,
+            facts: facts(),
+            agent_session: format!("agent-{number}").into(),
+            resumed: false,
+            forgets_cut_turns: false,
+        })
     }
 
     fn order(&self, number: usize, order: Order) {

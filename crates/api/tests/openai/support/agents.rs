@@ -171,7 +171,8 @@ impl Shared {
         drop(inner);
         self.changed.send_replace(());
         let agent = Box::new(PlayedSession { shared: Arc::clone(self), number });
-        Ok(Opened { agent, signals, facts, agent_session: format!("agent-{number}").into(), resumed })
+        let agent_session = format!("agent-{number}").into();
+        Ok(Opened { agent, signals, facts, agent_session, resumed, forgets_cut_turns: false })
     }
 
     fn order(&self, number: usize, order: Order) -> Result<(), Failure> {
@@ -231,8 +232,15 @@ impl AgentSession for PlayedSession {
         Ok(())
     }
 
-    fn change(&mut self, _: Change) -> BoxFuture<'static, Result<Changed, Failure>> {
-        Box::pin(std::future::ready(Err(Failure::new(FailureKind::Unsupported, "played agents do not change"))))
+    /// It can have another of its models, and nothing else.
+    fn change(&mut self, change: Change) -> BoxFuture<'static, Result<Changed, Failure>> {
+        let changed = match change {
+            Change::Model(model) if self.shared.lock().models.contains(&&*model) => {
+                Ok(Changed { events: Vec::new(), answer: None })
+            }
+            _ => Err(Failure::new(FailureKind::Unsupported, "played agents do not change")),
+        };
+        Box::pin(std::future::ready(changed))
     }
 
     fn close(self: Box<Self>, _: Parting) -> BoxFuture<'static, ()> {

@@ -9,7 +9,7 @@ use crate::driver::{Signal, Update};
 use crate::error::Error;
 use crate::log::Draft;
 use crate::model::{Answer, AnsweredBy, Event, Failure, FailureKind, Outcome};
-use crate::session::agent::{Agent, AgentNews, Arrival, Untold};
+use crate::session::agent::{Agent, AgentNews, Arrival, CutTurns, Untold};
 use crate::session::queue::Memory;
 use crate::turn::Action;
 
@@ -43,7 +43,8 @@ impl Actor {
             self.record.agent_session = Some(opened.agent_session);
             self.keep_record();
         }
-        self.agent.arrive(opened.agent, opened.signals, untold);
+        let cut_turns = if opened.forgets_cut_turns { CutTurns::Forgets } else { CutTurns::Remembers };
+        self.agent.arrive(opened.agent, opened.signals, untold, cut_turns);
         if let Some(reason) = self.lost.take().filter(|_| !opened.resumed) {
             let replaced = Draft { turn: None, event: Event::AgentReplaced { reason }, frame: None };
             let logged = self.journal.append(vec![replaced]);
@@ -100,7 +101,7 @@ impl Actor {
             if let Signal::Lost(failure) = &signal {
                 self.agent = Agent::Absent;
                 self.agent_lost(failure.message.clone());
-                if actions.is_empty() && self.begin_again(failure) {
+                if self.begin_again(failure, &mut actions) {
                     continue;
                 }
             }

@@ -34,6 +34,11 @@ impl Actor {
                 continue;
             }
             self.stage = Stage::Opening(waiting);
+            if self.agent.has_forgotten() {
+                // The next one hears all of it from us.
+                self.part_with_agent(Parting::Release);
+                self.spec.resume = None;
+            }
             if self.agent.live().is_none() {
                 return self.open_agent();
             }
@@ -126,13 +131,16 @@ impl Actor {
     }
 
     /// The agent died before it gave any sign of the turn: nothing is lost, and another one gets the prompt, once.
-    pub(super) fn begin_again(&mut self, failure: &Failure) -> bool {
+    pub(super) fn begin_again(&mut self, failure: &Failure, before: &mut Vec<Action>) -> bool {
         let Stage::Running(turn) = &self.stage else { return false };
         if failure.kind != FailureKind::Crashed || !turn.is_untouched() {
             return false;
         }
         let turn = turn.id();
         let Some(prompt) = self.journal.prompt_of(turn).cloned() else { return false };
+        if !before.is_empty() {
+            self.act(std::mem::take(before));
+        }
         tracing::info!(session = %self.record.id, %failure, "the agent died before it did anything; another one is asked");
         let memory = self.memory_for(&prompt);
         let waiting = Waiting { turn, prompt, memory, attempt: Attempt::Second, offer: None };
@@ -213,7 +221,9 @@ impl Actor {
             if turn.has_called() && !(ended_well && stored.is_ok()) {
                 self.given.forget(id);
             }
-            if ended_well && let Some(agent_session) = self.agent.has_heard(id) {
+            if !ended_well {
+                self.agent.was_cut();
+            } else if let Some(agent_session) = self.agent.has_heard(id) {
                 self.record.agent_session = Some(agent_session);
                 self.keep_record();
             }

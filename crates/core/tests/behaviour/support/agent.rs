@@ -77,12 +77,17 @@ impl OpenRequest {
     }
 
     pub fn accept(self, name: &str) -> FakeAgent {
-        self.answer(name, false)
+        self.answer(name, false, false)
+    }
+
+    /// The agent that comes forgets turns that are cut.
+    pub fn accept_forgetful(self, name: &str) -> FakeAgent {
+        self.answer(name, false, true)
     }
 
     /// Opens it with the memory of the session that was asked for.
     pub fn resume(self, name: &str) -> FakeAgent {
-        self.answer(name, true)
+        self.answer(name, true, false)
     }
 
     pub fn refuse(self, failure: Failure) {
@@ -94,11 +99,12 @@ impl OpenRequest {
         self.reply.is_closed()
     }
 
-    fn answer(self, name: &str, resumed: bool) -> FakeAgent {
+    fn answer(self, name: &str, resumed: bool, forgets_cut_turns: bool) -> FakeAgent {
         let (signal, signals) = mpsc::channel(64);
         let (order, orders) = mpsc::channel(1024);
         let agent = Box::new(ScriptedSession { orders: order, parted: false });
-        let opened = Opened { agent, signals, facts: SessionFacts::default(), agent_session: name.into(), resumed };
+        let (facts, agent_session) = (SessionFacts::default(), name.into());
+        let opened = Opened { agent, signals, facts, agent_session, resumed, forgets_cut_turns };
         assert!(self.reply.send(Ok(opened)).is_ok(), "somebody waits for the agent");
         FakeAgent { signals: signal, orders }
     }
