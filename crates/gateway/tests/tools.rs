@@ -13,6 +13,8 @@ mod gateway;
 #[expect(dead_code, reason = "the suite of `serve` uses all of it")]
 #[path = "serve/http.rs"]
 mod http;
+#[path = "tools/memory.rs"]
+mod memory;
 #[path = "tools/shim.rs"]
 mod shim;
 #[path = "tools/talk.rs"]

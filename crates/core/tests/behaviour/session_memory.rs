@@ -341,3 +341,20 @@ async fn the_system_does_not_count_twice() {
     prompt(&session, "two").await;
     world.desk.open("b").await.expect_prompt(&format!("{rules}\n\n[Assistant]\nONE\n\n[User]\ntwo")).await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_a_session_began_with_is_told_whatever_became_of_its_first_turn() {
+    let mut world = World::new();
+    let session = world.session().await;
+    let mut reader = Reader::of(&session, &world.store).await;
+    let (_, agent) = tokio::join!(session.wake(), async { world.desk.next().await.accept_forgetful("a") });
+    let mut agent = agent;
+    prompt(&session, FOLDED).await;
+    agent.expect_prompt(FOLDED).await;
+    session.cancel().await.unwrap();
+    agent.expect_cancel().await;
+    agent.does([done_cancelled()]).await;
+    assert_eq!(reader.until_ended(TurnId(1)).await, Outcome::Cancelled);
+    prompt(&session, "two").await;
+    world.desk.open("b").await.expect_prompt(&format!("{FOLDED}\n\n[User]\ntwo")).await;
+}

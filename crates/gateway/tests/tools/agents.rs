@@ -9,7 +9,7 @@ use tokio::runtime::Runtime;
 use crate::gateway::{Gateway, Home};
 use crate::talk::Talk;
 
-fn runtime() -> Runtime {
+pub fn runtime() -> Runtime {
     tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap()
 }
 
@@ -78,7 +78,7 @@ fn opencode_makes_three_calls_at_once_and_they_are_answered_in_reverse() {
     assert_eq!(declared, ["host-tools_pick"], "nothing of its own");
 }
 
-fn gemini(api: &FakeGemini) -> Gateway {
+pub fn gemini(api: &FakeGemini) -> Gateway {
     let variables = [
         ("PATH", path()),
         ("GEMINI_CLI_PATH", real_gemini().display().to_string()),

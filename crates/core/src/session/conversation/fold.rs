@@ -95,7 +95,7 @@ pub(super) fn in_words(part: &Part<'_>) -> String {
 }
 
 /// Who speaks first in a prompt that is made of blocks with their speakers' names.
-fn first_speaker(prompt: &Prompt) -> Option<Role> {
+pub(super) fn first_speaker(prompt: &Prompt) -> Option<Role> {
     let Some(Content::Text(text)) = prompt.content.first() else { return None };
     let text = text.to_str();
     Role::ALL.into_iter().find(|role| text.starts_with(role.heading()))

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::fold::{Blocks, in_words, system_of};
+use super::fold::{Blocks, first_speaker, in_words, system_of};
 use super::said::{CallName, Part, Role};
 use crate::log::{weight_of, weight_of_content};
 use crate::model::{CallId, Content, Event, Prompt, ReturnedBy, Seq, SessionId, Text, TurnId};
@@ -132,8 +132,8 @@ impl Talk {
     }
 
     fn told(self, opening: &Opening, budget: usize) -> Option<Recap> {
-        // What was never answered, its client has said again or not meant.
-        let answered = self.turns.iter().rev().filter(|(_, told)| !told.answer.is_empty());
+        let counts = |(turn, told): &(&TurnId, &Told)| told.counts(**turn);
+        let counting = self.turns.iter().rev().filter(counts);
         // The system's words are told in any case.
         let mut room = budget.saturating_sub(opening.bytes);
         let fits = |(turn, told): (&TurnId, &Told)| {
@@ -141,15 +141,15 @@ impl Talk {
             room = room.checked_sub(told.bytes.saturating_sub(paid))?;
             told.prompt.as_ref().map(|_| *turn)
         };
-        let first = answered.clone().map_while(fits).last();
-        let newest = answered.map(|(turn, _)| *turn).next()?;
+        let first = counting.clone().map_while(fits).last();
+        let newest = counting.map(|(turn, _)| *turn).next()?;
         let mut blocks = Blocks::default();
         let begins_with = first.and_then(|first| self.turns.get(&first)?.prompt.as_ref()).map(system_of);
         if begins_with.is_none_or(|system| system != opening.system) {
             blocks.lines(&opening.system);
         }
         if let Some(first) = first {
-            self.turns.range(first..).for_each(|(_, told)| told.tell(&mut blocks));
+            self.turns.range(first..).filter(counts).for_each(|(_, told)| told.tell(&mut blocks));
         }
         // Each turn before them was a message and its answer.
         let turns_left_out = first.map_or(newest.0, |first| first.0 - 1);
@@ -159,8 +159,16 @@ impl Talk {
 }
 
 impl Told {
+    /// What was never answered, its client has said again or not meant; but a session may have begun with a whole
+    /// conversation, which stands whatever became of its first turn.
+    fn counts(&self, turn: TurnId) -> bool {
+        let begins_with_history =
+            || turn == TurnId(1) && self.prompt.as_ref().is_some_and(|it| first_speaker(it).is_some());
+        !self.answer.is_empty() || begins_with_history()
+    }
+
     fn tell(&self, blocks: &mut Blocks) {
-        let Some(prompt) = self.prompt.as_ref().filter(|_| !self.answer.is_empty()) else { return };
+        let Some(prompt) = &self.prompt else { return };
         blocks.prompt(prompt);
         let mut speaker = Role::User;
         let mut goes_on = false;
