@@ -260,16 +260,15 @@ async fn a_named_session_whose_agent_is_gone_hears_what_was_said_in_it() {
     assert_eq!((second.text().as_str(), second.header("x-session-id")), ("TWO", Some(session)));
     assert_eq!(second.header("x-gembridge-left-out"), None);
     let one = "[System]\nbe loud\n\n[User]\none\n\n[Assistant]\nONE";
-    assert_eq!(troupe.prompts(1), [format!("[User]\n{one}\n\n[User]\ntwo")]);
+    assert_eq!(troupe.prompts(1), [format!("{one}\n\n[User]\ntwo")]);
     // It has heard that once, and the next one hears it again.
     stage.ask_as("ann", &pin, &chat(&[("user", "three")])).await.text();
     assert_eq!(troupe.prompts(1)[1], "three");
     troupe.kill(1);
     let whole = [("user", "one"), ("assistant", "ONE"), ("user", "two"), ("assistant", "TWO"), ("user", "four")];
     assert_eq!(stage.ask_as("ann", &pin, &chat(&whole)).await.text(), "FOUR");
-    let told = format!(
-        "[User]\n{one}\n\n[User]\ntwo\n\n[Assistant]\nTWO\n\n[User]\nthree\n\n[Assistant]\nTHREE\n\n[User]\nfour"
-    );
+    let told =
+        format!("{one}\n\n[User]\ntwo\n\n[Assistant]\nTWO\n\n[User]\nthree\n\n[Assistant]\nTHREE\n\n[User]\nfour");
     assert_eq!(troupe.prompts(2), [told]);
 }
 
