@@ -163,7 +163,7 @@ async fn eventually_recovers(client: &mut super::stage::Client) -> String {
 
 #[tokio::test]
 async fn r2_an_open_circuit_starts_no_process_for_those_who_ask() {
-    let mut plan = Plan::fake(&["--mode", "crash-mid:0"]);
+    let mut plan = Plan::fake(&["--mode", "crash-mid:1"]);
     plan.setup.restart = RestartPolicy { open_for: Duration::from_mins(10), ..impatient() };
     let stage = plan.start();
     let mut client = stage.session().await;
