@@ -20,7 +20,7 @@ pub(super) use calls::{CallOptions, Strict};
 pub(super) use chunk::Chunks;
 pub(super) use demanded::Unmet;
 pub(super) use ending::Ending;
-pub(super) use reading::{Reading, ReadingOptions, is_done_for_the_prompt};
+pub(super) use reading::{Reading, ReadingOptions};
 pub(super) use usage::Tally;
 pub(super) use whole::Wholes;
 

@@ -12,8 +12,6 @@ use gembridge_core::session::SessionHandle;
 use gembridge_core::store::Store;
 use tokio_util::task::TaskTracker;
 
-use super::encode::is_done_for_the_prompt;
-
 /// A turn that was accepted. Dropped before it ended, it is abandoned.
 pub(super) struct LiveTurn {
     handle: SessionHandle,
@@ -97,7 +95,7 @@ impl LiveTurn {
         let failure = self
             .until(|event| match event {
                 Event::Ended(Outcome::Interrupted(failure)) => Some(Some(failure.clone()).filter(in_question)),
-                event => is_done_for_the_prompt(event).then_some(None),
+                event => event.is_done_for_the_prompt().then_some(None),
             })
             .await?;
         self.over |= failure.is_some();

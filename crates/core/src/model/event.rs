@@ -75,17 +75,34 @@ pub enum Event {
 }
 
 impl Event {
-    /// Whether an agent says it of its session, whatever it was asked.
-    pub fn is_about_the_session(&self) -> bool {
-        matches!(
-            self,
-            Self::Context { .. }
-                | Self::Mode(_)
-                | Self::Model(_)
-                | Self::Commands(_)
-                | Self::Options(_)
-                | Self::Title(_)
-        )
+    /// Commands, titles and the like are news of the session: agents send them whatever becomes of the prompt.
+    pub fn is_done_for_the_prompt(&self) -> bool {
+        match self {
+            Self::Text(_)
+            | Self::Thought(_)
+            | Self::Content(_)
+            | Self::ToolCall(_)
+            | Self::Plan(_)
+            | Self::Asked(_)
+            | Self::Answered { .. }
+            | Self::Called(_)
+            | Self::Parked(_)
+            | Self::Output(_)
+            | Self::Ended(_) => true,
+            Self::Prompted { .. }
+            | Self::Started
+            | Self::Retold { .. }
+            | Self::Usage(_)
+            | Self::Context { .. }
+            | Self::Mode(_)
+            | Self::Model(_)
+            | Self::Commands(_)
+            | Self::Options(_)
+            | Self::Title(_)
+            | Self::Other { .. }
+            | Self::AgentReplaced { .. }
+            | Self::Returned { .. } => false,
+        }
     }
 
     /// Whether it must be on disk before it is acknowledged: what a person said or decided, and how a turn ended.

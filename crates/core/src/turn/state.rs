@@ -209,7 +209,8 @@ impl Turn {
 
     fn on_update(&mut self, update: Update, now: Instant, actions: &mut Vec<Action>) {
         let Update { event, frame } = update;
-        let touched = self.touched || !event.is_about_the_session();
+        // What we do not know may have been work.
+        let touched = self.touched || event.is_done_for_the_prompt() || matches!(event, Event::Other { .. });
         if !self.takes(frame.as_ref().map_or(0, |frame| frame.bytes.len()), now, actions) {
             if let Event::Asked(ask) = event {
                 // Not kept, but an agent that waits for an answer could not obey the cancel.

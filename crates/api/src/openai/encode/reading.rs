@@ -92,7 +92,7 @@ impl Reading {
         let ending = self.read(event, out);
         self.said |= self.spent.has_output();
         self.heard |= match &ending {
-            _ if self.demanded.is_none() => is_done_for_the_prompt(event),
+            _ if self.demanded.is_none() => event.is_done_for_the_prompt(),
             // What is held back may come to nothing, and then the status of the response still can say so.
             None => matches!(event, Event::Thought(_)),
             Some(Ending::Again(_) | Ending::Refused(_)) => false,
@@ -318,36 +318,6 @@ impl Reading {
             Wording::Tools => FinishReason::ToolCalls,
             Wording::Functions => FinishReason::FunctionCall,
         }))
-    }
-}
-
-/// Commands, titles and the like are news of the session: agents send them whatever becomes of the prompt.
-pub(in crate::openai) fn is_done_for_the_prompt(event: &Event) -> bool {
-    match event {
-        Event::Text(_)
-        | Event::Thought(_)
-        | Event::Content(_)
-        | Event::ToolCall(_)
-        | Event::Plan(_)
-        | Event::Asked(_)
-        | Event::Answered { .. }
-        | Event::Called(_)
-        | Event::Parked(_)
-        | Event::Output(_)
-        | Event::Ended(_) => true,
-        Event::Prompted { .. }
-        | Event::Started
-        | Event::Retold { .. }
-        | Event::Usage(_)
-        | Event::Context { .. }
-        | Event::Mode(_)
-        | Event::Model(_)
-        | Event::Commands(_)
-        | Event::Options(_)
-        | Event::Title(_)
-        | Event::Other { .. }
-        | Event::AgentReplaced { .. }
-        | Event::Returned { .. } => false,
     }
 }
 
