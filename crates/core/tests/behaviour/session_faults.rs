@@ -7,7 +7,7 @@ use gembridge_core::model::{AskId, Event, FailureKind, Outcome, TurnId};
 use crate::support::follow::Reader;
 use crate::support::world::{CLIENT, World, prompt};
 use crate::support::{
-    asked, done, failure, finished, interrupted_by, ledger, option, text, thought, update, usual_ask,
+    asked, done, failure, finished, interrupted_by, ledger, option, says, text, thought, update, usual_ask,
 };
 
 #[tokio::test(start_paused = true)]
@@ -45,11 +45,8 @@ async fn an_agent_that_dies_before_any_sign_of_the_turn_is_replaced_within_it() 
     let mut world = World::new();
     let session = world.session().await;
     let mut reader = Reader::of(&session, &world.store).await;
-    prompt(&session, "one").await;
-    let mut agent = world.desk.open("a").await;
-    agent.expect_prompt("one").await;
-    agent.does([text("ONE"), done()]).await;
-    reader.until_ended(TurnId(1)).await;
+    let (_, mut agent) = tokio::join!(session.wake(), world.desk.open("a"));
+    says(&session, &mut agent, &mut reader, "one", "ONE").await;
     prompt(&session, "two").await;
     agent.expect_prompt("two").await;
     // What it says of its session it would have said without a prompt.

@@ -9,15 +9,7 @@ use crate::support::agent::FakeAgent;
 use crate::support::follow::Reader;
 use crate::support::tools::{Call, FakePlace};
 use crate::support::world::{CLIENT, World, give, new_session, prompt};
-use crate::support::{done, done_cancelled, failure, finished, text, thought};
-
-/// A turn that is answered.
-async fn says(session: &SessionHandle, agent: &mut FakeAgent, reader: &mut Reader, asked: &str, answer: &str) {
-    let turn = prompt(session, asked).await;
-    agent.expect_prompt(asked).await;
-    agent.does([thought("hm"), text(answer), done()]).await;
-    assert_eq!(reader.until_ended(turn).await, finished());
-}
+use crate::support::{done, done_cancelled, failure, finished, says, text};
 
 /// A session with two turns, whose agent is gone.
 async fn orphaned(world: &mut World) -> (SessionHandle, Reader) {
@@ -172,12 +164,11 @@ async fn an_agent_that_forgets_a_turn_that_was_cut_is_replaced_by_one_that_hears
         let mut world = World::new();
         let session = world.session().await;
         let mut reader = Reader::of(&session, &world.store).await;
-        prompt(&session, "one").await;
-        let request = world.desk.next().await;
-        let mut agent = if forgets { request.accept_forgetful("a") } else { request.accept("a") };
-        agent.expect_prompt("one").await;
-        agent.does([text("ONE"), done()]).await;
-        reader.until_ended(TurnId(1)).await;
+        let (_, mut agent) = tokio::join!(session.wake(), async {
+            let request = world.desk.next().await;
+            if forgets { request.accept_forgetful("a") } else { request.accept("a") }
+        });
+        says(&session, &mut agent, &mut reader, "one", "ONE").await;
         prompt(&session, "two").await;
         agent.expect_prompt("two").await;
         agent.does([text("TWO")]).await;
@@ -347,8 +338,7 @@ async fn what_a_session_began_with_is_told_whatever_became_of_its_first_turn() {
     let mut world = World::new();
     let session = world.session().await;
     let mut reader = Reader::of(&session, &world.store).await;
-    let (_, agent) = tokio::join!(session.wake(), async { world.desk.next().await.accept_forgetful("a") });
-    let mut agent = agent;
+    let (_, mut agent) = tokio::join!(session.wake(), async { world.desk.next().await.accept_forgetful("a") });
     prompt(&session, FOLDED).await;
     agent.expect_prompt(FOLDED).await;
     session.cancel().await.unwrap();

@@ -28,6 +28,20 @@ pub fn thought(text: &str) -> Signal {
     update(Event::Thought(text.into()))
 }
 
+/// A turn that is answered.
+pub async fn says(
+    session: &gembridge_core::session::SessionHandle,
+    agent: &mut agent::FakeAgent,
+    reader: &mut follow::Reader,
+    asked: &str,
+    answer: &str,
+) {
+    let turn = world::prompt(session, asked).await;
+    agent.expect_prompt(asked).await;
+    agent.does([thought("hm"), text(answer), done()]).await;
+    assert_eq!(reader.until_ended(turn).await, finished());
+}
+
 pub fn done() -> Signal {
     Signal::Done { stop: AgentStop::Stopped(Stop::EndTurn), usage: None }
 }
