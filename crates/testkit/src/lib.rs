@@ -5,12 +5,15 @@
 
 pub mod fake_agent;
 pub mod gemini_api;
-pub mod openai_api;
+pub mod model_api;
 pub mod process_table;
 pub mod programs;
 pub mod raw_acp;
 pub mod record;
 
 pub use process_table::{open_fds, processes_with_tag, pss_kb, rss_kb, zombies_of};
-pub use programs::{fake_agent_path, fake_gemini_api_path, gemini_command, real_gemini, real_opencode, write_script};
+pub use programs::{
+    claude_command, codex_command, codex_settings, fake_agent_path, fake_gemini_api_path, gemini_command,
+    opencode_command, opencode_settings, real_claude, real_codex, real_gemini, real_opencode, write_script,
+};
 pub use record::Record;

@@ -19,17 +19,30 @@ pub fn fake_gemini_api_path() -> PathBuf {
     program("fake-gemini-api")
 }
 
-/// The real Gemini CLI, pinned by `tests/node/package-lock.json`.
+/// The real Gemini CLI, pinned by `tests/node/package-lock.json` like all that follow.
 pub fn real_gemini() -> PathBuf {
-    let path = repository().join("tests/node/node_modules/.bin/gemini");
-    assert!(path.exists(), "the Gemini CLI is not at `{}`: run `make test`, which installs it", path.display());
-    path
+    installed(".bin/gemini")
 }
 
-/// The real OpenCode, pinned likewise; the build that runs on any machine of its kind.
+/// The real adapter of Claude Code, which brings Claude Code.
+pub fn real_claude() -> PathBuf {
+    installed(".bin/claude-agent-acp")
+}
+
+/// The real adapter of Codex, which brings Codex.
+pub fn real_codex() -> PathBuf {
+    installed(".bin/codex-acp")
+}
+
+/// The real OpenCode, in the build that runs on any machine of its kind.
 pub fn real_opencode() -> PathBuf {
-    let path = repository().join("tests/node/node_modules/opencode-linux-x64-baseline/bin/opencode");
-    assert!(path.exists(), "OpenCode is not at `{}`: run `make test`, which installs it", path.display());
+    installed("opencode-linux-x64-baseline/bin/opencode")
+}
+
+/// A file below `tests/node/node_modules`.
+fn installed(below: &str) -> PathBuf {
+    let path = repository().join("tests/node/node_modules").join(below);
+    assert!(path.exists(), "`{}` does not exist; run `scripts/setup tests`, which installs it", path.display());
     path
 }
 
@@ -49,6 +62,55 @@ pub fn gemini_command(home: &Path, api_url: &str) -> io::Result<Command> {
     command.env("GEMINI_CLI_NO_RELAUNCH", "1").env("GEMINI_CLI_TRUST_WORKSPACE", "true");
     command.env("GEMINI_API_KEY", "fake-key").env("GOOGLE_GEMINI_BASE_URL", api_url);
     Ok(command)
+}
+
+/// `claude-agent-acp` for a private home and a fake model, in the environment that a gateway would give it.
+pub fn claude_command(home: &Path, model_url: &str) -> Command {
+    let mut command = agent_command(&real_claude(), home);
+    command.env("CLAUDE_CONFIG_DIR", home).env("ANTHROPIC_API_KEY", "fake-key").env("ANTHROPIC_BASE_URL", model_url);
+    command
+}
+
+/// `codex-acp` likewise. Its home names the fake model: the variable `OPENAI_BASE_URL` alone does not move it.
+pub fn codex_command(home: &Path, model_url: &str) -> io::Result<Command> {
+    fs::create_dir_all(home)?;
+    fs::write(home.join("config.toml"), codex_settings(model_url))?;
+    let mut command = agent_command(&real_codex(), home);
+    command.env("CODEX_HOME", home).env("OPENAI_API_KEY", "fake-key").env("INITIAL_AGENT_MODE", "read-only");
+    Ok(command)
+}
+
+/// `config.toml` of a Codex that asks a fake model.
+pub fn codex_settings(model_url: &str) -> String {
+    format!(
+        "model = 'gpt-5.5'\nmodel_provider = 'fake'\n[model_providers.fake]\nname = 'fake'\nbase_url = '{model_url}'\n\
+         wire_api = 'responses'\nenv_key = 'OPENAI_API_KEY'\n"
+    )
+}
+
+/// `opencode acp` likewise.
+pub fn opencode_command(home: &Path, model_url: &str) -> io::Result<Command> {
+    fs::create_dir_all(home)?;
+    let config = home.join("opencode.json");
+    fs::write(&config, opencode_settings(model_url))?;
+    let mut command = agent_command(&real_opencode(), home);
+    command.arg("acp").env("OPENCODE_CONFIG", config).env("OPENCODE_DISABLE_AUTOUPDATE", "1");
+    Ok(command)
+}
+
+/// `opencode.json` of an OpenCode that asks a fake model.
+pub fn opencode_settings(model_url: &str) -> String {
+    let options = serde_json::json!({"baseURL": model_url, "apiKey": "fake-key"});
+    let provider = serde_json::json!({"npm": "@ai-sdk/openai-compatible", "name": "Fake", "options": options,
+        "models": {"m": {"name": "m"}}});
+    serde_json::json!({"provider": {"fake": provider}, "model": "fake/m", "small_model": "fake/m"}).to_string()
+}
+
+fn agent_command(program: &Path, home: &Path) -> Command {
+    let mut command = Command::new(program);
+    command.env_clear().envs(env::var_os("PATH").map(|path| ("PATH", path)));
+    command.env("HOME", home).env("TMPDIR", home).env("TERM", "dumb").env("NO_COLOR", "1");
+    command
 }
 
 /// Writes a script that can be run at once. A shell writes it: were it open here for writing, whatever a test beside this

@@ -1,8 +1,8 @@
 //! Several calls of one turn of the model, with real agents: OpenCode makes them together, the Gemini CLI one by one.
 
 use gembridge_testkit::gemini_api::FakeGemini;
-use gembridge_testkit::openai_api::FakeOpenAi;
-use gembridge_testkit::{real_gemini, real_opencode};
+use gembridge_testkit::model_api::FakeModel;
+use gembridge_testkit::{opencode_settings, real_gemini, real_opencode};
 use serde_json::json;
 use tokio::runtime::Runtime;
 
@@ -23,14 +23,10 @@ fn path() -> String {
     std::env::var("PATH").unwrap()
 }
 
-fn opencode(api: &FakeOpenAi) -> Gateway {
+fn opencode(api: &FakeModel) -> Gateway {
     let home = Home::new();
-    let options = json!({"baseURL": api.url(), "apiKey": "fake-key"});
-    let provider =
-        json!({"npm": "@ai-sdk/openai-compatible", "name": "Fake", "options": options, "models": {"m": {"name": "m"}}});
-    let config = json!({"provider": {"fake": provider}, "model": "fake/m", "small_model": "fake/m"});
     let file = home.path("opencode.json");
-    std::fs::write(&file, config.to_string()).unwrap();
+    std::fs::write(&file, opencode_settings(&api.url_v1())).unwrap();
     // Two of its processes that make the database of a new home at the same time fail: there is no spare here.
     let program = real_opencode();
     home.configure(&format!(
@@ -45,7 +41,7 @@ fn opencode(api: &FakeOpenAi) -> Gateway {
 #[test]
 fn opencode_makes_three_calls_at_once_and_they_are_answered_in_reverse() {
     let runtime = runtime();
-    let api = runtime.block_on(FakeOpenAi::start()).unwrap();
+    let api = runtime.block_on(FakeModel::start()).unwrap();
     let gateway = opencode(&api);
     let mut talk = Talk::new(&gateway, &["pick"], &picking("host-tools_"));
     let mut given = Vec::new();
@@ -65,7 +61,7 @@ fn opencode_makes_three_calls_at_once_and_they_are_answered_in_reverse() {
     let mut sorted = given.clone();
     sorted.sort_unstable();
     assert_eq!(sorted, [1, 2, 3]);
-    let asked = api.requests();
+    let asked = api.model_calls();
     let last = asked.last().unwrap()["messages"].as_array().unwrap();
     let results: Vec<_> = last.iter().filter(|message| message["role"] == "tool").collect();
     assert_eq!(results.len(), 3);

@@ -1,0 +1,69 @@
+//! OpenAI's responses.
+
+use serde_json::{Value, json};
+
+use super::script::{Act, Said, text_of};
+
+pub fn conversation(body: &Value) -> Vec<Said> {
+    let items = body["input"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let said = items.iter().filter_map(|item| match (item["type"].as_str(), item["role"].as_str()) {
+        (_, Some("user")) => Some(Said::User(text_of(&item["content"]))),
+        (_, Some("assistant")) | (Some("reasoning" | "function_call" | "custom_tool_call"), _) => Some(Said::Model),
+        (Some("function_call_output" | "custom_tool_call_output"), _) => Some(Said::Result(text_of(&item["output"]))),
+        _ => None,
+    });
+    said.collect()
+}
+
+pub fn stream(acts: &[Act]) -> String {
+    let response = |status: &str, output: &[Value]| {
+        let usage = json!({"input_tokens": 10, "input_tokens_details": {"cached_tokens": 0}, "output_tokens": 5,
+            "output_tokens_details": {"reasoning_tokens": 0}, "total_tokens": 15});
+        json!({"id": "resp_fake", "object": "response", "created_at": 1, "model": "fake", "status": status,
+            "output": output, "usage": usage})
+    };
+    let mut events = Events::default();
+    events.add("response.created", json!({"response": response("in_progress", &[])}));
+    let items: Vec<_> = acts.iter().enumerate().map(|(index, act)| item(index, act)).collect();
+    for (index, (act, item)) in acts.iter().zip(&items).enumerate() {
+        let mut begun = item.clone();
+        begun["status"] = json!("in_progress");
+        begun[if matches!(act, Act::Text(_)) { "content" } else { "arguments" }] =
+            if matches!(act, Act::Text(_)) { json!([]) } else { json!("") };
+        events.add("response.output_item.added", json!({"output_index": index, "item": begun}));
+        if let Act::Text(text) = act {
+            let delta = json!({"item_id": item["id"], "output_index": index, "content_index": 0, "delta": text});
+            events.add("response.output_text.delta", delta);
+        }
+        events.add("response.output_item.done", json!({"output_index": index, "item": item}));
+    }
+    events.add("response.completed", json!({"response": response("completed", &items)}));
+    events.text
+}
+
+fn item(index: usize, act: &Act) -> Value {
+    match act {
+        Act::Text(text) => {
+            let content = json!([{"type": "output_text", "text": text, "annotations": []}]);
+            json!({"type": "message", "id": format!("msg_{index}"), "role": "assistant", "status": "completed",
+                "content": content})
+        }
+        Act::Call { name, args } => json!({"type": "function_call", "id": format!("fc_{index}"),
+            "call_id": format!("call_{index}"), "name": name, "arguments": args.to_string(), "status": "completed"}),
+    }
+}
+
+#[derive(Default)]
+struct Events {
+    text: String,
+    count: u64,
+}
+
+impl Events {
+    fn add(&mut self, name: &str, mut data: Value) {
+        data["type"] = json!(name);
+        data["sequence_number"] = json!(self.count);
+        self.count += 1;
+        self.text.extend(["event: ", name, "\ndata: ", &data.to_string(), "\n\n"]);
+    }
+}
