@@ -9,6 +9,8 @@ mod launch;
 mod open;
 mod births;
 mod session;
+mod client_rights;
+mod prompt_filter;
 mod connection;
 mod outbox;
 mod router;
@@ -23,5 +25,6 @@ mod error;
 mod wire;
 mod arrivals;
 
+pub use client_rights::Audience;
 pub use driver::{AcpDriver, ProcessStatus, Spares};
 pub use launch::{AcpSetup, Forms, Home, greet};

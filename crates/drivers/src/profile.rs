@@ -65,6 +65,9 @@ pub struct Profile {
     pub limits: Limits,
     #[serde(default)]
     pub quirks: Vec<Quirk>,
+    /// Extension methods, each beginning with `_`, that an operator's client may send to the agent. All others are refused.
+    #[serde(default)]
+    pub extensions: Vec<String>,
     /// Added when the login needs nothing from the operator's home, so that the agent can have one of its own.
     #[serde(default)]
     pub private_home: Layer,
@@ -253,6 +256,28 @@ pub struct Tools {
     /// Every tool that the tested versions have: what chat turns off by name.
     #[serde(default)]
     pub native: Vec<String>,
+    /// Those of `native` that have no way to a file or a command: an operator who leaves them on in chat leaves them on for
+    /// guests too. All others stay off for guests.
+    #[serde(default)]
+    pub harmless: Vec<String>,
+    /// What chat does about the agent's own tools. It decides whether guests are served.
+    #[serde(default)]
+    pub in_chat: ChatTools,
+}
+
+/// Whether an agent still has tools of its own in chat.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ChatTools {
+    /// It has none, or all of them are off by one switch or by a list of those that stay on: no way to a file is left.
+    Off,
+    /// Each is turned off by its name: a tool of a version that was not tested would be on.
+    DeniedByName,
+    /// Nobody has looked, as for an agent of the operator's own.
+    #[default]
+    Unknown,
+    /// They cannot be turned off. Guests are not served.
+    On,
 }
 
 /// How many sessions, how long, how patient.

@@ -5,6 +5,7 @@ mod acp {
     mod calls;
     mod crashes;
     mod flow;
+    mod guests;
     mod hangs;
     mod noise;
     mod own_tools;

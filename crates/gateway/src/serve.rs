@@ -5,7 +5,6 @@ mod address;
 mod agents;
 mod audit;
 mod banner;
-mod doors;
 mod housekeeping;
 mod models;
 mod notify;
@@ -16,6 +15,7 @@ mod retention;
 mod running;
 mod signals;
 mod tap;
+mod tenant_driver;
 mod tools;
 
 use std::net::SocketAddr;

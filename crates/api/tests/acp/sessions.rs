@@ -7,7 +7,7 @@ use gembridge_core::driver::{Change, SlashCommands};
 use serde_json::json;
 
 use crate::support::agents::{Order, Troupe};
-use crate::support::stage::{ADMIN, BOB, Setting, Stage};
+use crate::support::stage::{ADMIN, ANN, BOB, Setting, Stage};
 
 #[tokio::test]
 async fn a_new_session_tells_what_it_can_be_and_what_of_the_request_meant_nothing() {
@@ -69,12 +69,14 @@ async fn s13b_mcp_servers_of_a_client_are_refused_by_name_unless_the_operator_al
 }
 
 #[tokio::test]
-async fn modes_models_options_and_the_agents_own_methods_reach_the_agent() {
+async fn modes_models_options_and_an_operators_extension_methods_reach_the_agent() {
     let troupe = Troupe::echo();
     let stage = Stage::new(&troupe);
-    let mut client = stage.client().await;
+    let mut client = stage.connect_as(ADMIN, "/acp").await;
+    client.initialize().await;
     let session = client.new_session().await;
-    let mut other = stage.attached(&session, "").await;
+    let mut other = stage.connect_as(ADMIN, &format!("/acp?session={session}")).await;
+    other.initialize().await;
     other.named("_gembridge/replay_ended").await;
     client.call("session/set_mode", json!({ "sessionId": session, "modeId": "plan" })).await.unwrap();
     let update = other.find(|message| message["params"]["update"]["sessionUpdate"] == "current_mode_update").await;
@@ -92,6 +94,56 @@ async fn modes_models_options_and_the_agents_own_methods_reach_the_agent() {
     let Some(Change::Extension { method, params }) = changes.last() else { panic!("it did not arrive") };
     let params: serde_json::Value = serde_json::from_slice(&params.0).unwrap();
     assert_eq!((&*method, params), ("_vendor/do", json!({ "sessionId": "agent-0", "x": [1] })));
+}
+
+/// Methods of the protocol and of agents, stable and not, that no table of ours has; those of the agent's side too.
+const PASSED_BY_NOBODY: [&str; 24] = [
+    "session/fork",
+    "session/archive",
+    "session/unarchive",
+    "session/status",
+    "session/set_title",
+    "session/attach",
+    "session/detach",
+    "session/update",
+    "session/request_permission",
+    "auth/status",
+    "providers/list",
+    "providers/set",
+    "providers/disable",
+    "fs/read_text_file",
+    "fs/write_text_file",
+    "terminal/create",
+    "terminal/output",
+    "terminal/wait_for_exit",
+    "terminal/kill",
+    "terminal/release",
+    "elicitation/create",
+    "mcp/message",
+    "document/didOpen",
+    "nes/start",
+];
+
+#[tokio::test]
+async fn f1_no_method_outside_the_table_reaches_an_agent() {
+    let troupe = Troupe::echo();
+    let stage = Stage::new(&troupe);
+    let stdio = json!([{ "name": "shell", "command": "/bin/sh", "args": [], "env": [] }]);
+    for key in [ADMIN, ANN] {
+        let mut client = stage.connect_as(key, "/acp").await;
+        client.initialize().await;
+        let session = client.new_session().await;
+        let own = if key == ANN { &["_vendor/do", "_gembridge/none"][..] } else { &["_gembridge/none"] };
+        for method in PASSED_BY_NOBODY.iter().chain(own) {
+            let params = json!({ "sessionId": session, "cwd": "/etc", "mcpServers": stdio });
+            let error = client.call(method, params).await.unwrap_err();
+            assert_eq!(error["code"], -32601, "{key} {method}: {error}");
+        }
+    }
+    for agent in [0, 1] {
+        let changes = troupe.orders(agent).into_iter().filter(|order| matches!(order, Order::Change(_)));
+        assert_eq!(changes.count(), 0, "nothing reached agent {agent}");
+    }
 }
 
 #[tokio::test]
@@ -148,7 +200,6 @@ async fn s11_anothers_session_is_as_unknown_as_one_that_never_was() {
         "session/set_mode",
         "session/set_model",
         "_gembridge/rename",
-        "_vendor/x",
     ] {
         let mut errors = Vec::new();
         for named in [&session, &nobodys] {

@@ -13,6 +13,7 @@ use rustix::io::Errno;
 use serde_json::json;
 
 use super::births::Births;
+use super::client_rights::{Audience, ClientRights};
 use super::connection::Connection;
 use super::own_tools::OwnTools;
 use super::process::{Abilities, AgentProcess};
@@ -43,6 +44,7 @@ pub struct AcpSetup {
     pub model: Option<String>,
     pub approval: ApprovalMode,
     pub sandbox: profile::Sandbox,
+    pub audience: Audience,
     pub home: Home,
     /// What files in a workspace leave to others, as its owner would have it. Everything else is private.
     pub umask: u32,
@@ -159,7 +161,8 @@ async fn start_as(
     match initialize(setup, &connection).await {
         Ok((facts, abilities)) => {
             let (limits, meta, births) = (setup.profile.limits, launch.session_meta, Arc::clone(births));
-            Ok(AgentProcess::new(connection, facts, abilities, limits, meta, births, private))
+            let rights = ClientRights::of(setup);
+            Ok(AgentProcess::new(connection, facts, abilities, rights, limits, meta, births, private))
         }
         Err(failure) => {
             connection.kill();

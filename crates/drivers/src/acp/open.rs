@@ -10,13 +10,14 @@ use gembridge_core::model::{Failure, FailureKind, Model, SessionFacts, Timestamp
 use serde_json::json;
 use tokio::sync::mpsc;
 
+use super::client_rights::Audience;
 use super::connection::Connection;
 use super::encode::Reach;
 use super::hands::{Hands, Work};
 use super::launch::{AcpSetup, Home, no_folder};
 use super::process::{AgentProcess, Lease, Premade};
 use super::repeat::RepeatFilter;
-use super::session::{AcpSession, StandIns};
+use super::session::AcpSession;
 use super::table::{Opening, Phase, Tools};
 use super::{decode, encode, error, wire};
 use crate::profile::{Execution, Quirk};
@@ -125,8 +126,8 @@ impl Half {
             Some(folder) => lease.in_folder(folder),
             None => lease,
         };
-        let stand_ins = wire(&self.answer).map(|opened| StandIns::of(&opened)).unwrap_or_default();
-        let session = AcpSession::new(lease, self.name, slash, takes(setup, &self.answer), stand_ins);
+        let models = takes(setup, &self.answer);
+        let session = AcpSession::new(lease, self.name, slash, models, wire(&self.answer).as_ref());
         Ready { session, answer: self.answer, signals: self.signals, resumed }
     }
 }
@@ -331,16 +332,26 @@ impl Ready {
         if let Some(model) = spec.model.as_ref().filter(|model| facts.model.as_ref() != Some(model)) {
             self.session.changing(Change::Model(Arc::clone(model))).await?;
         }
-        if let Some(mode) = mode_of(setup, spec).filter(|mode| facts.mode.as_ref() != Some(mode)) {
+        if let Some(mode) = self.mode(setup, spec).filter(|mode| facts.mode.as_ref() != Some(mode)) {
             self.session.changing(Change::Mode(mode)).await?;
         }
         Ok(())
     }
 
+    /// The mode that was asked for, or that the operator wants in every session. A guest's session that has a privileged
+    /// mode from before goes on without it.
+    fn mode(&self, setup: &AcpSetup, spec: &SessionSpec) -> Option<Arc<str>> {
+        let rights = self.session.rights();
+        let asked = spec.mode.clone().filter(|mode| setup.audience == Audience::Operators || rights.allows_mode(mode));
+        let of_the_operator = || setup.profile.mode_id(setup.approval, setup.trust).ok().flatten();
+        asked.or_else(|| of_the_operator().map(Into::into))
+    }
+
     fn opened(self, setup: &AcpSetup, spec: &SessionSpec) -> Opened {
         let mut facts = facts(&self.answer);
         facts.model = spec.model.clone().or(facts.model);
-        facts.mode = mode_of(setup, spec).or(facts.mode);
+        facts.mode = self.mode(setup, spec).or(facts.mode);
+        self.session.rights().limit(&mut facts);
         let (agent_session, resumed) = (self.session.name(), self.resumed == Resumed::Yes);
         // With tools of its own it has more to lose than that one turn.
         let forgets_cut_turns = setup.execution == Execution::Chat && setup.profile.has(Quirk::CutTurnsAreForgotten);
@@ -366,12 +377,6 @@ fn takes(setup: &AcpSetup, answer: &Bytes) -> Vec<Model> {
         models.extend(besides.map(|id: Arc<str>| Model { name: Arc::clone(&id), id, description: None }));
     }
     models
-}
-
-/// The mode that was asked for, or that the operator wants in every session.
-fn mode_of(setup: &AcpSetup, spec: &SessionSpec) -> Option<Arc<str>> {
-    let of_the_operator = || setup.profile.mode_id(setup.approval, setup.trust).ok().flatten();
-    spec.mode.clone().or_else(|| of_the_operator().map(Into::into))
 }
 
 fn read<'a>(setup: &AcpSetup, answer: &'a Bytes) -> Result<wire::SessionOpened<'a>, Failure> {

@@ -10,6 +10,7 @@ use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinSet;
 
 use super::births::Births;
+use super::client_rights::ClientRights;
 use super::connection::Connection;
 use super::hands::AgreedWrite;
 use crate::profile::{Limits, Quirk};
@@ -19,6 +20,7 @@ pub(super) struct AgentProcess {
     connection: Connection,
     facts: AgentFacts,
     abilities: Abilities,
+    rights: ClientRights,
     limits: Limits,
     /// What the profile adds to every `session/new`.
     session_meta: Map<String, Value>,
@@ -86,6 +88,7 @@ impl AgentProcess {
         connection: Connection,
         facts: AgentFacts,
         abilities: Abilities,
+        rights: ClientRights,
         limits: Limits,
         session_meta: Map<String, Value>,
         births: Arc<Births>,
@@ -95,6 +98,7 @@ impl AgentProcess {
             connection,
             facts,
             abilities,
+            rights,
             limits,
             session_meta,
             opening: tokio::sync::Mutex::default(),
@@ -123,6 +127,11 @@ impl AgentProcess {
 
     pub(super) fn abilities(&self) -> Abilities {
         self.abilities
+    }
+
+    /// What clients of its sessions may change.
+    pub(super) fn rights(&self) -> &ClientRights {
+        &self.rights
     }
 
     /// The turn to open a session, where the agent opens one at a time. Nobody's deadline runs while it is waited for.

@@ -1,5 +1,6 @@
 //! One session of one agent process, as the core drives it.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,14 +8,16 @@ use bytes::Bytes;
 use gembridge_core::BoxFuture;
 use gembridge_core::driver::{AgentSession, Change, Changed, Parting, Signal, SlashCommands, Update};
 use gembridge_core::model::{
-    Answer, AskBody, AskId, Content, Event, Failure, FailureKind, Model, Opaque, OptionKind, Prompt, Text, ToolCall,
-    ToolCallId, ToolStatus,
+    Answer, AskBody, AskId, Event, Failure, FailureKind, Model, Opaque, OptionKind, Prompt, ToolCall, ToolCallId,
+    ToolStatus,
 };
 use serde_json::json;
 use serde_json::value::RawValue;
 
+use super::client_rights::{ClientRights, KnownOption};
 use super::hands::AgreedWrite;
 use super::process::{AgentProcess, Lease};
+use super::prompt_filter::{self, Files};
 use super::table::{Pending, Purpose};
 use super::{decode, encode, error, wire};
 use crate::profile::Quirk;
@@ -31,18 +34,18 @@ pub(super) struct AcpSession {
     told_to_cancel: bool,
     models: Vec<Model>,
     stand_ins: StandIns,
+    options: Vec<KnownOption>,
 }
 
 /// Configuration options that stand for the model and the mode, where the agent has no other way to set them.
 #[derive(Clone, Default)]
-pub(super) struct StandIns {
+struct StandIns {
     model: Option<Arc<str>>,
     mode: Option<Arc<str>>,
 }
 
 impl StandIns {
-    pub(super) fn of(opened: &wire::SessionOpened<'_>) -> Self {
-        let options = opened.config_options.map(decode::config_options).unwrap_or_default();
+    fn of(opened: &wire::SessionOpened<'_>, options: &[wire::ConfigOption]) -> Self {
         let of_category = |category: &str| {
             let option = options.iter().find(|option| option.category.as_deref() == Some(category))?;
             Some(option.id.as_str().into())
@@ -60,18 +63,26 @@ impl AcpSession {
         name: Arc<str>,
         slash: SlashCommands,
         models: Vec<Model>,
-        stand_ins: StandIns,
+        opened: Option<&wire::SessionOpened<'_>>,
     ) -> Self {
-        Self { lease, name, slash, told_to_cancel: false, models, stand_ins }
+        let options = opened.and_then(|opened| opened.config_options).map(decode::config_options).unwrap_or_default();
+        let stand_ins = opened.map(|opened| StandIns::of(opened, &options)).unwrap_or_default();
+        let options = options.iter().map(KnownOption::of).collect();
+        Self { lease, name, slash, told_to_cancel: false, models, stand_ins, options }
     }
 
     pub(super) fn name(&self) -> Arc<str> {
         Arc::clone(&self.name)
     }
 
+    pub(super) fn rights(&self) -> &ClientRights {
+        self.lease.process().rights()
+    }
+
     /// A change of this session, on its way.
     pub(super) fn changing(&self, change: Change) -> BoxFuture<'static, Result<Changed, Failure>> {
-        if let Err(failure) = checked(&self.models, &change) {
+        if let Err(failure) = self.rights().check(&change, &self.options).and_then(|()| checked(&self.models, &change))
+        {
             return Box::pin(std::future::ready(Err(failure)));
         }
         let (process, name, stand_ins) = (Arc::clone(self.lease.process()), self.name(), self.stand_ins.clone());
@@ -86,23 +97,13 @@ impl AcpSession {
         encode::notification("session/cancel", &json!({ "sessionId": self.name }))
     }
 
-    /// A prompt of a stranger must not command the agent: a character that nobody sees stands before the sign of a
-    /// command. In every block of text, since agents join blocks before they look.
-    fn disarmed(&self, prompt: &Prompt) -> Option<Prompt> {
-        if self.slash == SlashCommands::Run || !self.has(Quirk::LeadingSlashRunsCommand) {
-            return None;
-        }
-        let commands = |content: &Content| matches!(content, Content::Text(text) if commands(&text.to_str()));
-        if !prompt.content.iter().any(commands) {
-            return None;
-        }
-        let mut disarmed = prompt.clone();
-        for content in disarmed.content.iter_mut().filter(|content| commands(content)) {
-            if let Content::Text(text) = content {
-                *text = Text::plain(format!("\u{200b}{}", text.to_str()));
-            }
-        }
-        Some(disarmed)
+    /// What the agent may have of a prompt.
+    fn filtered<'p>(&self, prompt: &'p Prompt) -> Result<Cow<'p, Prompt>, Failure> {
+        let slash = if self.has(Quirk::LeadingSlashIsText) { SlashCommands::Run } else { self.slash };
+        let hands = self.lease.connection().table().slot(&self.name).map(|slot| Arc::clone(&slot.hands));
+        let work = hands.as_ref().and_then(|hands| hands.work.as_ref());
+        let files = work.map_or(Files::None, |work| Files::Workspace(&work.jail));
+        prompt_filter::filtered(prompt, &files, slash)
     }
 
     /// The agent no longer obeys. Alone it is ended at once; others who share it may finish first.
@@ -142,8 +143,8 @@ impl AgentSession for AcpSession {
     }
 
     fn prompt(&mut self, prompt: &Prompt) -> Result<(), Failure> {
-        let disarmed = self.disarmed(prompt);
-        let blocks = encode::blocks(disarmed.as_ref().unwrap_or(prompt), self.lease.process().facts().prompt)?;
+        let prompt = self.filtered(prompt)?;
+        let blocks = encode::blocks(&prompt, self.lease.process().facts().prompt)?;
         let connection = self.lease.connection();
         let id = connection.table().expect(Pending::Prompt { session: self.name() })?;
         if let Err(failure) = connection.send(encode::prompt(id, &self.name, &blocks)) {
@@ -224,13 +225,6 @@ impl Drop for AcpSession {
             tracing::debug!(%failure, "a turn that nobody follows could not be cancelled");
         }
     }
-}
-
-/// Whether a text begins like a command, after what the agent trims: `$` is as good as `/` to some, and a byte order
-/// mark is a blank to JavaScript.
-fn commands(text: &str) -> bool {
-    let trimmed = text.trim_start_matches(|character: char| character.is_whitespace() || character == '\u{feff}');
-    trimmed.starts_with(['/', '$'])
 }
 
 /// A model that the agent does not list is refused here: some agents take any name and fail at the next prompt.

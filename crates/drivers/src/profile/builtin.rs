@@ -37,12 +37,24 @@ impl Profile {
                 format!("`server_name` is `{}`; leave out `_`, agents cut tool names there", self.mcp.server_name);
             return Err(FileError::at_key(file, text, "server_name", message).into());
         }
+        for method in &self.extensions {
+            check_extension(&self.name, method)?;
+        }
         for value in self.environment.set.values() {
             template::check(&self.name, value)?;
         }
         let layers = [&self.private_home, &self.trusted, &self.chat, &self.agent];
         layers.into_iter().chain(&self.sandbox).try_for_each(|layer: &Layer| layer.check(&self.name))
     }
+}
+
+/// The methods of the protocol itself are never passed through, so that only the names that it leaves to others may be listed.
+pub(super) fn check_extension(agent: &str, method: &str) -> Result<(), ProfileError> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/');
+    if method.len() > 1 && method.len() <= 128 && method.starts_with('_') && method.chars().all(fits) {
+        return Ok(());
+    }
+    Err(ProfileError::BadExtension { agent: agent.to_owned(), method: method.escape_debug().to_string() })
 }
 
 pub(super) fn check_name(name: &str) -> Result<(), ProfileError> {

@@ -6,7 +6,10 @@ use serde::Deserialize;
 
 use super::{
     ApprovalMode, Chosen, Driver, Execution, Layer, Limits, Mcp, Models, Profile, ProfileError, Program, Sandbox,
-    Tools, Variables, builtin::check_name, launch::check_model, nearest,
+    Tools, Variables,
+    builtin::{check_extension, check_name},
+    launch::check_model,
+    nearest,
 };
 
 /// One `[agents.NAME]` table.
@@ -31,6 +34,8 @@ pub struct AgentConfig {
     pub native_tools: Vec<String>,
     /// `off` (default), `of-the-agent`: its own sandbox, `landlock`: it may write to its workspace and its own folders only.
     pub sandbox: Option<Sandbox>,
+    /// Extension methods, each beginning with `_`, that clients with an admin key may send to it. All others are refused.
+    pub extensions: Vec<String>,
     pub limits: LimitsConfig,
 }
 
@@ -105,6 +110,7 @@ impl Profile {
             tools: Tools::default(),
             limits: Limits::default(),
             quirks: Vec::new(),
+            extensions: Vec::new(),
             private_home: Layer::default(),
             trusted: Layer::default(),
             sandbox: None,
@@ -134,6 +140,12 @@ impl Profile {
         for name in &config.env {
             if !self.environment.pass.contains(name) {
                 self.environment.pass.push(name.clone());
+            }
+        }
+        for method in &config.extensions {
+            check_extension(&self.name, method)?;
+            if !self.extensions.contains(method) {
+                self.extensions.push(method.clone());
             }
         }
         self.limits = config.limits.over(self.limits);

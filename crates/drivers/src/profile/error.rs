@@ -14,6 +14,10 @@ pub enum ProfileError {
     BadName { name: String },
     #[error("`{tool}` is not a tool of agent `{agent}`{}; it has {known}", meant(.nearest.as_deref()))]
     UnknownTool { agent: String, tool: String, nearest: Option<String>, known: String },
+    #[error(
+        "agent `{agent}`: `{method}` cannot be an extension method; its name begins with `_`, as in `_vendor/method`"
+    )]
+    BadExtension { agent: String, method: String },
     #[error("`{0}` is not a model name; use up to 128 of `A-Z a-z 0-9 . _ : / -`, and no `-` in front")]
     BadModel(String),
     #[error("agent `{agent}` has no approval mode `{mode}`; leave it out or use `default`")]

@@ -16,8 +16,9 @@ pub enum Quirk {
     ModeUpdateAsText,
     /// A stream that broke is silently asked again and its text comes twice: an exact repeat of all text since the last tool call is marked.
     RetriesRepeatText,
-    /// A prompt that begins with `/name` or `$name` runs a local command of the agent: a stranger's is put behind a character that nobody sees.
-    LeadingSlashRunsCommand,
+    /// The agent has no local commands, so that a prompt which begins with `/name` or `$name` goes to it unchanged. For every
+    /// other agent an invisible character is put before the sign, unless an operator wrote the prompt by hand.
+    LeadingSlashIsText,
     /// A cancelled turn does not end before its open permissions are answered: all of them are answered `cancelled` first.
     CancelWaitsForPermission,
     /// A finished shell call carries no text unless a setting says so: an empty result means "not sent", not "printed nothing".
@@ -65,7 +66,7 @@ impl Quirk {
         Self::RefusedToolsStaySilent,
         Self::ModeUpdateAsText,
         Self::RetriesRepeatText,
-        Self::LeadingSlashRunsCommand,
+        Self::LeadingSlashIsText,
         Self::CancelWaitsForPermission,
         Self::EmptyShellOutput,
         Self::NewFilesNeedEmptyRead,

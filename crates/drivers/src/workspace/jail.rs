@@ -98,6 +98,17 @@ impl Jail {
         paths::inside(&self.roots, path).is_none_or(|relative| paths::is_guarded(&relative))
     }
 
+    /// Whether the path is a file or a folder of the jail, reached without a link.
+    pub fn holds(&self, path: &str) -> bool {
+        let Ok(relative) = self.relative(path) else { return false };
+        if self.descend(&relative, path, Missing::Refuse).is_ok() {
+            return true;
+        }
+        let Some((folders, name)) = split(&relative) else { return false };
+        let parent = self.descend(folders, path, Missing::Refuse);
+        parent.is_ok_and(|parent| open_regular(&parent, name, OpenOptions::new().read(true), path).is_ok())
+    }
+
     /// The absolute path of a folder inside, for a command that is to run there; the root itself for none.
     pub fn folder(&self, path: Option<&str>) -> Result<PathBuf, JailError> {
         let path = path.unwrap_or(".");

@@ -115,8 +115,8 @@ async fn a_mode_that_the_agent_refuses_is_told_to_whoever_asked() {
 }
 
 #[tokio::test]
-async fn an_extension_method_goes_to_the_agent_and_its_answer_comes_back_whole() {
-    let stage = Plan::fake(&[]).start();
+async fn a_listed_extension_method_goes_to_the_agent_and_its_answer_comes_back_whole() {
+    let stage = Plan::fake(&[]).extensions(&["_fake/echo", "_fake/none"]).start();
     let client = stage.session().await;
     client.handle.wake().await.unwrap();
     let params = json!({"deep": [1, {"x": null}]});
@@ -137,7 +137,7 @@ async fn a_prompt_carries_every_kind_of_content_and_hostile_text_unchanged() {
     let content = vec![
         Content::text(hostile),
         Content::Image { mime: "image/png".into(), data: "AAAA".into(), uri: None },
-        Content::Link { uri: "file:///a".into(), name: "a".into(), mime: None },
+        Content::Link { uri: "https://example.com/a".into(), name: "a".into(), mime: None },
         Content::Document { uri: "file:///b".into(), mime: Some("text/plain".into()), text: "b\"b".into() },
         Content::Blob { uri: "file:///c".into(), mime: None, data: "BBBB".into() },
         Content::Other { kind: "hologram".into(), body: opaque(&json!({"type": "hologram", "depth": 2})) },
@@ -149,7 +149,7 @@ async fn a_prompt_carries_every_kind_of_content_and_hostile_text_unchanged() {
         json!([
             {"type": "text", "text": hostile},
             {"type": "image", "mimeType": "image/png", "data": "AAAA"},
-            {"type": "resource_link", "uri": "file:///a", "name": "a"},
+            {"type": "resource_link", "uri": "https://example.com/a", "name": "a"},
             {"type": "resource", "resource": {"uri": "file:///b", "mimeType": "text/plain", "text": "b\"b"}},
             {"type": "resource", "resource": {"uri": "file:///c", "blob": "BBBB"}},
             {"type": "hologram", "depth": 2},

@@ -35,8 +35,8 @@ async fn received(client: &mut Client, blocks: &[&str]) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_strangers_leading_slash_does_not_command_the_agent() {
-    let stage = Plan::fake(&[]).quirks(&[Quirk::LeadingSlashRunsCommand]).start();
+async fn f13_a_leading_slash_does_not_command_an_agent_without_any_quirk() {
+    let stage = Plan::fake(&[]).start();
     let mut client = stage.session().await;
     for armed in ["/memory show", "  /init", "\n\t/x"] {
         let [got] = &received(&mut client, &[armed]).await[..] else { panic!() };
@@ -49,9 +49,17 @@ async fn a_strangers_leading_slash_does_not_command_the_agent() {
 
 #[tokio::test]
 async fn the_operators_own_leading_slash_runs() {
-    let stage = Plan::fake(&[]).quirks(&[Quirk::LeadingSlashRunsCommand]).start();
+    let stage = Plan::fake(&[]).start();
     let new = NewSession { slash: SlashCommands::Run, ..stage.new_session() };
     let mut client = stage.session_with(new).await;
+    assert_eq!(received(&mut client, &["/memory show"]).await, ["/memory show"]);
+    stage.end().await;
+}
+
+#[tokio::test]
+async fn an_agent_without_commands_gets_a_leading_slash_unchanged() {
+    let stage = Plan::fake(&[]).quirks(&[Quirk::LeadingSlashIsText]).start();
+    let mut client = stage.session().await;
     assert_eq!(received(&mut client, &["/memory show"]).await, ["/memory show"]);
     stage.end().await;
 }

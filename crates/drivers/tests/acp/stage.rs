@@ -14,7 +14,7 @@ use gembridge_core::model::{
 use gembridge_core::session::{AgentSetup, NewSession, SessionHandle, Sessions, SessionsConfig};
 use gembridge_core::store::Store;
 use gembridge_core::turn::{Fold, PermissionPolicy};
-use gembridge_drivers::acp::{AcpDriver, AcpSetup, Forms, Home, Spares};
+use gembridge_drivers::acp::{AcpDriver, AcpSetup, Audience, Forms, Home, Spares};
 use gembridge_drivers::profile::{AgentConfig, ApprovalMode, Execution, Profile, Quirk, Sandbox, Trust};
 use gembridge_process::{GuardProgram, RestartPolicy, Spawner};
 use gembridge_store::MemoryStore;
@@ -93,6 +93,7 @@ impl Plan {
             model: None,
             approval: ApprovalMode::Default,
             sandbox: Sandbox::Off,
+            audience: Audience::Operators,
             home: Home::OfTheProcess,
             umask: 0o022,
             private: folder.path().join("private"),
@@ -111,6 +112,20 @@ impl Plan {
     #[must_use]
     pub fn quirks(mut self, quirks: &[Quirk]) -> Self {
         self.setup.profile.quirks = quirks.to_vec();
+        self
+    }
+
+    /// Methods that operators may send to the agent.
+    #[must_use]
+    pub fn extensions(mut self, methods: &[&str]) -> Self {
+        self.setup.profile.extensions = methods.iter().map(ToString::to_string).collect();
+        self
+    }
+
+    /// Serves keys that are not the operator's.
+    #[must_use]
+    pub fn for_guests(mut self) -> Self {
+        self.setup.audience = Audience::Guests;
         self
     }
 

@@ -13,7 +13,7 @@ use gembridge_core::model::{AgentName, Principal, SessionId, ToolKind};
 use gembridge_core::session::{AgentSetup, NewSession, SessionHandle, Sessions, SessionsConfig, Viewer};
 use gembridge_core::store::{SessionRecord, Store, StoreError};
 use gembridge_core::turn::PermissionPolicy;
-use gembridge_drivers::acp::{AcpDriver, AcpSetup, Forms, Home, Spares};
+use gembridge_drivers::acp::{AcpDriver, AcpSetup, Audience, Forms, Home, Spares};
 use gembridge_drivers::profile::{Execution, Profile, Trust};
 use gembridge_process::{GuardProgram, RestartPolicy, Spawner};
 use gembridge_store::{DiskStore, MemoryStore};
@@ -169,6 +169,7 @@ pub fn acp_setup(
         model,
         approval: agent.profile.chosen.approval,
         sandbox: agent.profile.chosen.sandbox,
+        audience: Audience::Operators,
         home: Home::Lasting(folders.state.join("agents").join(&agent.profile.name)),
         umask: context.umask,
         private: folders.runs(),

@@ -13,8 +13,8 @@ use gembridge_drivers::profile::Execution;
 use gembridge_process::Spawner;
 use tokio::sync::Notify;
 
-use super::doors::Doors;
 use super::places::Placed;
+use super::tenant_driver::TenantDriver;
 use crate::agents::{self, Agent, Chosen};
 use crate::app::bridge;
 use crate::command::Context;
@@ -42,7 +42,7 @@ const DESCRIPTORS_OF_A_PROCESS: usize = 5;
 pub struct Served {
     pub name: AgentName,
     pub agent: Agent,
-    pub driver: Arc<Doors>,
+    pub driver: Arc<TenantDriver>,
 }
 
 /// The agents, the default one first.
@@ -82,14 +82,14 @@ impl Agents {
                 forms: Forms::Shown,
                 ..bridge::acp_setup(&agent, workspace, None, context, spawner.clone())
             };
-            let driver = Arc::new(Doors::new(name.clone(), keys, spares, move || setup.clone()));
-            let door: Arc<dyn Driver> = Arc::<Doors>::clone(&driver);
+            let driver = Arc::new(TenantDriver::new(name.clone(), keys, spares, move || setup.clone()));
+            let served: Arc<dyn Driver> = Arc::<TenantDriver>::clone(&driver);
             let settings = &context.config.settings;
             let places = turns(settings, &agent) + waiting(settings, &agent) + LEARNERS;
             let places = places.min(affordable(&agent)).max(2);
-            let door = Arc::new(Placed::new(door, name.clone(), places, Arc::clone(&agents.wanted)));
+            let capped = Arc::new(Placed::new(served, name.clone(), places, Arc::clone(&agents.wanted)));
             let limits = limits(settings, &agent);
-            agents.setups.insert(name.clone(), AgentSetup { driver: door, limits, policy });
+            agents.setups.insert(name.clone(), AgentSetup { driver: capped, limits, policy });
             agents.served.push(Served { name, agent, driver });
         }
         agents

@@ -16,14 +16,14 @@ use gembridge_core::model::AgentName;
 use gembridge_core::session::Sessions;
 
 use super::agents::Served;
-use super::doors::Doors;
+use super::tenant_driver::TenantDriver;
 use crate::config::{ConfigError, Folders};
 use crate::keys::{FileKeys, KeyFile, KeyLimits, StoredRank};
 use crate::origins::OriginFile;
 
 pub struct Operator {
     started: Instant,
-    agents: Vec<(AgentName, String, Arc<Doors>)>,
+    agents: Vec<(AgentName, String, Arc<TenantDriver>)>,
     folders: Folders,
     guard: Arc<Guard>,
     keys: Arc<FileKeys>,
@@ -144,10 +144,10 @@ impl Operations for Operator {
     }
 }
 
-fn agent((name, title, doors): &(AgentName, String, Arc<Doors>)) -> AgentStatus {
-    let pools: Vec<_> = doors.pools().collect();
+fn agent((name, title, driver): &(AgentName, String, Arc<TenantDriver>)) -> AgentStatus {
+    let pools: Vec<_> = driver.pools().collect();
     let retry_after = pools.iter().filter_map(|pool| pool.retry_after).min();
-    let processes: Vec<_> = doors.processes().iter().map(process).collect();
+    let processes: Vec<_> = driver.processes().iter().map(process).collect();
     let spares = pools.iter().map(|pool| pool.spares).sum();
     let state = match retry_after {
         Some(_) => "failing",

@@ -10,6 +10,7 @@ use super::{Connection, Ending, Greeting, Watch};
 use crate::acp::error::Refusal;
 use crate::acp::methods::{self, Desk};
 use crate::acp::{Manner, decode, encode, wire};
+use crate::identity::Rank;
 use crate::jsonrpc::{self, Incoming, Malformed, PARSE_ERROR};
 use crate::websocket::CloseCode;
 
@@ -159,11 +160,13 @@ impl Connection {
                 self.reply(id, async move { desk.carry_out(session, order).await });
             }
             other => {
-                // Whatever else names a session is for its agent.
-                let Ok(session) = decode::session(params) else { return Err(Refusal::method(other)) };
-                if other.starts_with("_gembridge/") {
+                // An agent does what its client says, so nothing that is not in this table goes to it for a guest. For an
+                // operator its own extension methods do, as far as its profile lists them; never a method of the protocol.
+                let is_extension = other.starts_with('_') && !other.starts_with("_gembridge/");
+                if !is_extension || self.guest.identity.rank != Rank::Admin {
                     return Err(Refusal::method(other));
                 }
+                let Ok(session) = decode::session(params) else { return Err(Refusal::method(other)) };
                 let order = methods::extension(other, params);
                 self.reply(id, async move { desk.carry_out(session, order).await });
             }
