@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use axum::http::HeaderMap;
 use bytes::Bytes;
-use gembridge_core::error::Error;
 use gembridge_core::model::{ClientId, ClientTool, SessionId};
 use gembridge_core::session::SessionHandle;
 use gembridge_core::session::conversation::{Claim, Fingerprint, Owner, Role, Said, fold, named, spoken};
@@ -56,15 +55,16 @@ pub(super) struct Pin {
 
 impl Call {
     pub(super) async fn pinned(&self, headers: &HeaderMap) -> Result<Option<Pin>, Problem> {
-        let mut named = headers.get_all(SESSION_HEADER).iter();
-        let Some(value) = named.next() else { return Ok(None) };
-        if named.any(|other| other != value) {
+        // Other programs send ids of their own under this name. Those are labels, and name no session of ours.
+        let mut named = headers
+            .get_all(SESSION_HEADER)
+            .iter()
+            .filter_map(|value| SessionId::of_our_form(value.to_str().ok()?.trim()));
+        let Some(id) = named.next() else { return Ok(None) };
+        if named.any(|other| other != id) {
             let message = "the request names two sessions; send `x-session-id` once";
             return Err(Problem::invalid(SESSION_HEADER.as_str(), message));
         }
-        let name = String::from_utf8_lossy(value.as_bytes());
-        let unknown = || Error::UnknownSession(name.chars().take(64).collect());
-        let id: SessionId = name.trim().parse().map_err(|_| unknown())?;
         self.note_session(id);
         let handle = self.app.sessions.get(id, &self.identity.viewer()).await?;
         let owner = handle.owner();

@@ -304,6 +304,22 @@ async fn what_a_named_session_does_not_tell_its_new_agent_is_counted() {
 }
 
 #[tokio::test]
+async fn another_programs_session_header_is_a_label_and_names_no_session() {
+    let troupe = shouting();
+    let stage = Stage::new(&troupe).await;
+    let foreign = ["ses_6f1e2d3c4b5a", "0d0f3c1e-2a5b-4c6d-8e7f-90a1b2c3d4e5", "0198b3f00000700080000000000000000", ""];
+    for label in foreign {
+        let answer = stage.ask_as("ann", &[("x-session-id", label)], &chat(&[("user", "one")])).await;
+        assert_eq!(answer.text(), "ONE", "{label}");
+        assert_ne!(answer.header("x-session-id"), Some(label), "ours is told all the same");
+    }
+    let first = stage.ask(&chat(&[("user", "one")])).await;
+    let pins = [("x-session-id", foreign[0]), ("x-session-id", first.header("x-session-id").unwrap())];
+    let second = stage.ask_as("ann", &pins, &chat(&[("user", "two")])).await;
+    assert_eq!(second.header("x-session-id"), first.header("x-session-id"), "a label beside it changes nothing");
+}
+
+#[tokio::test]
 async fn a_request_names_one_session_and_gets_one_answer_from_it() {
     let troupe = shouting();
     let stage = Stage::new(&troupe).await;

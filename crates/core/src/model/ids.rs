@@ -17,6 +17,13 @@ impl SessionId {
         Self(Uuid::now_v7())
     }
 
+    /// The id that a text writes as ours are written. Other programs use other ids in the same places, such as names and
+    /// random UUIDs: those are none of ours.
+    pub fn of_our_form(text: &str) -> Option<Self> {
+        let id = Uuid::try_parse(text).ok().filter(|id| id.get_version_num() == 7)?;
+        (text.len() == uuid::fmt::Hyphenated::LENGTH).then_some(Self(id))
+    }
+
     pub(super) fn from_u128(number: u128) -> Self {
         Self(Uuid::from_u128(number))
     }
