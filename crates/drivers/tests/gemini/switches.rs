@@ -111,7 +111,7 @@ async fn in_a_folder_that_is_not_trusted_there_is_no_privileged_mode() {
     client.handle.wake().await.unwrap();
     for mode in ["yolo", "autoEdit"] {
         let refused = client.handle.change(Change::Mode(mode.into())).await.unwrap_err();
-        assert!(refused.to_string().contains("untrusted"), "{refused}");
+        assert!(refused.to_string().contains("needs an admin key and a trusted folder"), "{refused}");
     }
     let touch = calling("run_shell_command", json!({"command": "touch made"}));
     let turned = turn_answering(&mut client, &touch, refuse).await;
