@@ -12,8 +12,10 @@ pub struct Limits {
     pub cancel_grace: Duration,
     /// How long updates may trail the agent's "done" before the turn counts as ended.
     pub quiet: Duration,
-    /// A question that nobody answers for this long is answered with no.
+    /// A question waits this long for the people who are there to answer it; then it is answered with no.
     pub answer: Duration,
+    /// The same while no client is there that could answer it.
+    pub answer_alone: Duration,
     /// Calls of a client's tools that wait at once in a turn; one more is answered as failed at once.
     pub parked_calls: usize,
     /// A call whose result does not come for this long is answered as failed, and the turn goes on.
@@ -52,7 +54,8 @@ impl Default for Limits {
             turn: Duration::from_mins(10),
             cancel_grace: Duration::from_secs(5),
             quiet: Duration::ZERO,
-            answer: Duration::from_mins(1),
+            answer: Duration::from_mins(15),
+            answer_alone: Duration::from_secs(5),
             parked_calls: 64,
             tool_result: Duration::from_secs(590),
             gather: Duration::from_millis(25),

@@ -18,5 +18,5 @@ pub use handle::{
     Accepted, Command, Description, Footing, GiveBack, Joined, Presence, Resumed, Resumption, SessionHandle,
     Submission, TurnState, Unanswered,
 };
-pub use overview::{SessionChange, SessionView, Standing, Watchers};
+pub use overview::{ListWatch, SessionChange, SessionView, Standing, Watchers};
 pub use registry::{AgentSetup, NewSession, Sessions, SessionsConfig, Viewer};

@@ -17,10 +17,9 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use gembridge_core::model::{ClientId, SessionId, Timestamp};
-use gembridge_core::session::{SessionChange, SessionHandle, Viewer};
+use gembridge_core::session::{ListWatch, SessionChange, SessionHandle, Viewer};
 use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
-use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::{Instant, Sleep, sleep_until};
 
@@ -85,7 +84,7 @@ pub(super) struct Connection {
 enum Watch {
     No,
     /// It has just asked to.
-    Begins(broadcast::Receiver<SessionChange>),
+    Begins(ListWatch),
     Yes,
 }
 
@@ -177,8 +176,8 @@ impl Connection {
                 self.ending = Some(Ending::Told(CloseCode::GOING_AWAY, GOING));
                 break;
             }
-            if let Watch::Begins(receiver) = std::mem::replace(&mut self.watch, Watch::Yes) {
-                changes = Some(receiver);
+            if let Watch::Begins(list) = std::mem::replace(&mut self.watch, Watch::Yes) {
+                changes = Some(list);
             } else if changes.is_none() {
                 self.watch = Watch::No;
             }
@@ -359,9 +358,9 @@ impl Connection {
 }
 
 /// Never, for a client that does not watch.
-async fn next_change(changes: &mut Option<broadcast::Receiver<SessionChange>>) -> Result<SessionChange, RecvError> {
-    match changes {
-        Some(changes) => changes.recv().await,
+async fn next_change(list: &mut Option<ListWatch>) -> Result<SessionChange, RecvError> {
+    match list {
+        Some(list) => list.changes.recv().await,
         None => std::future::pending().await,
     }
 }

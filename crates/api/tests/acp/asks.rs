@@ -153,7 +153,7 @@ async fn a_cancel_settles_the_questions_of_its_turn() {
 
 #[tokio::test]
 async fn with_nobody_attached_policy_decides_and_time_does() {
-    let limits = Limits { answer: Duration::from_millis(50), ..Limits::default() };
+    let limits = Limits { answer_alone: Duration::from_millis(50), ..Limits::default() };
     let troupe = Troupe::new(|_| vec![asks(1)]);
     let stage = Stage::with(&troupe, Setting { limits, ..Setting::default() });
     let handle = stage.foreign_session("ann").await;

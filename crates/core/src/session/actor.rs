@@ -31,7 +31,7 @@ use crate::log::Draft;
 use crate::model::{CallId, Failure, FailureKind, Outcome, Seq, SessionFacts, Timestamp, ToolReturn, TurnId};
 use crate::store::{SessionRecord, Store, StoreError};
 use crate::tool_host::{Offer, ToolHost};
-use crate::turn::{Action, PermissionPolicy, Turn};
+use crate::turn::{Action, Attendance, PermissionPolicy, Turn};
 
 /// What a session is made of.
 pub(super) struct Parts {
@@ -233,7 +233,11 @@ impl Actor {
         }
         match &self.stage {
             Stage::Running(_) => {
-                self.with_turn(Turn::on_deadline);
+                let attendance = attendance(&self.presence, &self.overview, &self.record);
+                self.with_turn(|turn, now, actions| {
+                    turn.attend(attendance, now);
+                    turn.on_deadline(now, actions);
+                });
             }
             Stage::Offering { .. } => self.on_offer_unread(),
             Stage::Settling { .. } => {
@@ -384,6 +388,15 @@ impl Alarm {
             timer.as_mut().reset(deadline);
         }
         self.timer = None;
+    }
+}
+
+/// Whether a client is there that can answer the agent's questions: one of the session, or one that watches the list in
+/// which they show.
+fn attendance(presence: &Presence, overview: &Overview, record: &SessionRecord) -> Attendance {
+    match presence.attendance() {
+        Attendance::Nobody if overview.is_watched_for(&record.principal) => Attendance::Somebody,
+        attendance => attendance,
     }
 }
 

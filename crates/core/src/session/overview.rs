@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use tokio::sync::broadcast;
 
 use super::handle::TurnState;
+use super::registry::Viewer;
 use crate::model::{Principal, SessionId};
 use crate::store::SessionRecord;
 
@@ -66,14 +67,23 @@ pub enum SessionChange {
     },
 }
 
+/// A client that watches the list of sessions. It sees their questions, and counts as somebody who can answer them until it
+/// is dropped.
+pub struct ListWatch {
+    pub changes: broadcast::Receiver<SessionChange>,
+    _present: Arc<()>,
+}
+
 pub(super) struct Overview {
     live: Mutex<HashMap<SessionId, Arc<SessionView>>>,
     changes: broadcast::Sender<SessionChange>,
+    /// Those who watch the list, and what they may see. One that is gone leaves with the next that comes.
+    watching: Mutex<Vec<(Viewer, Weak<()>)>>,
 }
 
 impl Overview {
     pub(super) fn new() -> Self {
-        Self { live: Mutex::default(), changes: broadcast::Sender::new(BEHIND) }
+        Self { live: Mutex::default(), changes: broadcast::Sender::new(BEHIND), watching: Mutex::default() }
     }
 
     pub(super) fn post(&self, view: SessionView) {
@@ -90,8 +100,18 @@ impl Overview {
         self.tell(SessionChange::Removed { id, principal });
     }
 
-    pub(super) fn watch(&self) -> broadcast::Receiver<SessionChange> {
-        self.changes.subscribe()
+    pub(super) fn watch(&self, viewer: Viewer) -> ListWatch {
+        let present = Arc::new(());
+        let mut watching = self.watching.lock().unwrap_or_else(PoisonError::into_inner);
+        watching.retain(|(_, present)| present.strong_count() > 0);
+        watching.push((viewer, Arc::downgrade(&present)));
+        ListWatch { changes: self.changes.subscribe(), _present: present }
+    }
+
+    /// Whether somebody watches the list who may see the sessions of this principal.
+    pub(super) fn is_watched_for(&self, principal: &Principal) -> bool {
+        let watching = self.watching.lock().unwrap_or_else(PoisonError::into_inner);
+        watching.iter().any(|(viewer, present)| present.strong_count() > 0 && viewer.may_see(principal))
     }
 
     pub(super) fn live(&self, id: SessionId) -> Option<Arc<SessionView>> {

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use self::asks::OpenAsk;
+use self::asks::{Attended, OpenAsk};
 use self::calls::Calls;
 pub use self::calls::NewCall;
 use super::clock::{Clock, RanOut};
-use super::policy::{Attendance, PermissionPolicy};
+use super::policy::PermissionPolicy;
 use crate::driver::{AgentStop, Signal, Update};
 use crate::limit::Limits;
 use crate::model::{
@@ -50,7 +50,7 @@ pub struct Turn {
     usage: Usage,
     limits: Limits,
     policy: PermissionPolicy,
-    attendance: Attendance,
+    attended: Attended,
     /// Something came of it, or it shall end as it does.
     touched: bool,
 }
@@ -95,7 +95,7 @@ impl Turn {
             usage: Usage::default(),
             limits,
             policy,
-            attendance: Attendance::Nobody,
+            attended: Attended::NotSince(now),
             touched: false,
         }
     }
@@ -110,11 +110,6 @@ impl Turn {
         !self.touched && matches!(self.state, State::Running)
     }
 
-    /// Whether questions that come from now on meet somebody who can answer.
-    pub fn attend(&mut self, attendance: Attendance) {
-        self.attendance = attendance;
-    }
-
     pub fn id(&self) -> TurnId {
         self.id
     }
@@ -125,9 +120,11 @@ impl Turn {
 
     /// When [`Turn::on_deadline`] must be called, if nothing happens before.
     pub fn deadline(&self) -> Option<Instant> {
-        let asks = self.asks.iter().map(|open| open.until).min();
         match &self.state {
-            State::Running => self.clock.deadline().into_iter().chain(asks).chain(self.calls.deadline()).min(),
+            State::Running => {
+                let clocks = [self.clock.deadline(), self.asks_deadline(), self.calls.deadline()];
+                clocks.into_iter().flatten().min()
+            }
             State::Cancelling { until, .. } => Some(*until),
             State::Draining { until, at_most, .. } => Some(*until.min(at_most)),
             State::Ended => None,

@@ -1,5 +1,7 @@
 //! All sessions seen from outside, and a reader that joins one of them.
 
+use std::time::Duration;
+
 use gembridge_core::error::Error;
 use gembridge_core::limit::Limits;
 use gembridge_core::log::{From, Pace};
@@ -32,7 +34,7 @@ fn live(view: &SessionView) -> Option<(TurnState, usize)> {
 #[tokio::test(start_paused = true)]
 async fn a_watcher_sees_a_session_run_wait_rest_and_leave() {
     let mut world = World::new();
-    let mut changes = world.sessions.watch();
+    let mut changes = world.sessions.watch(Viewer::Admin).changes;
     let session = world.session().await;
     let turn = prompt(&session, "count").await;
     let mut agent = world.desk.open("a").await;
@@ -84,7 +86,7 @@ async fn a_removed_session_ends_is_told_of_and_is_never_found_again() {
     let stranger = Viewer::Principal(Principal::new("bob"));
     let unknown = Err(Error::UnknownSession(session.id().to_string()));
     assert_eq!(world.sessions.remove(session.id(), &stranger).await, unknown);
-    let mut changes = world.sessions.watch();
+    let mut changes = world.sessions.watch(Viewer::Admin).changes;
     world.sessions.remove(session.id(), &Viewer::Admin).await.unwrap();
     let removed = loop {
         if let SessionChange::Removed { id, principal } = changes.recv().await.unwrap() {
@@ -132,10 +134,36 @@ async fn whoever_joins_late_gets_the_open_questions_wherever_they_stand() {
 fn s19_what_needs_a_person_is_refused_at_once_where_there_is_none() {
     for (attendance, answered) in [(Attendance::Nobody, true), (Attendance::Somebody, false)] {
         let mut rig = Rig::with_policy(Limits::default(), PermissionPolicy::ask_if_attended());
-        rig.turn.attend(attendance);
+        rig.attend(attendance);
         rig.agent(asked(usual_ask(1)));
         let is_answered = rig.orders.iter().any(|order| matches!(order, Order::Answer(AskId(1), _)));
         assert_eq!(is_answered, answered, "{attendance:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn s19_a_question_waits_for_whoever_watches_the_list_and_may_see_the_session() {
+    for (viewer, waits) in [
+        (Some(Viewer::Admin), true),
+        (Some(Viewer::Principal(Principal::new("ann"))), true),
+        (Some(Viewer::Principal(Principal::new("bob"))), false),
+        (None, false),
+    ] {
+        let mut world = World::new();
+        let session = world.sessions.create(new_session("ann")).await.unwrap();
+        let mut watching = session.attach(From::Now, Pace::Own).await.unwrap();
+        let list = viewer.clone().map(|viewer| world.sessions.watch(viewer));
+        prompt(&session, "may I").await;
+        let mut agent = world.desk.open("a").await;
+        agent.expect_prompt("may I").await;
+        agent.does([asked(usual_ask(1))]).await;
+        while !matches!(watching.follow.recv().await.unwrap().last().unwrap().event, Event::Asked(_)) {}
+        tokio::time::sleep(Duration::from_mins(1)).await;
+        let is_open = !session.describe().await.unwrap().open_asks.is_empty();
+        assert_eq!(is_open, waits, "{viewer:?}");
+        drop(list);
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        assert!(session.describe().await.unwrap().open_asks.is_empty(), "nobody is left to wait for");
     }
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use gembridge_core::driver::{Change, Changed, Parting};
 use gembridge_core::error::Error;
 use gembridge_core::limit::Limits;
+use gembridge_core::log::{From, Pace};
 use gembridge_core::model::{Answer, AnsweredBy, AskId, ClientId, Event, Outcome, Prompt, TurnId};
 use gembridge_core::session::TurnState;
 use tokio::task::JoinSet;
@@ -276,6 +277,7 @@ async fn a_person_may_take_longer_than_the_turn_could() {
     let mut world = World::with(limits);
     let session = world.session().await;
     let mut reader = Reader::of(&session, &world.store).await;
+    let _person = session.join(From::Now, Pace::Own).await.unwrap();
     prompt(&session, "may I").await;
     let mut agent = world.desk.open("a").await;
     agent.expect_prompt("may I").await;

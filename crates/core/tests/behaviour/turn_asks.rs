@@ -5,7 +5,7 @@ use std::time::Duration;
 use gembridge_core::error::Error;
 use gembridge_core::limit::Limits;
 use gembridge_core::model::{Answer, AnsweredBy, Ask, AskBody, AskId, ClientId, Event, OptionKind, ToolKind};
-use gembridge_core::turn::PermissionPolicy;
+use gembridge_core::turn::{Attendance, PermissionPolicy};
 
 use crate::support::rig::{Order, Rig};
 use crate::support::{asked, done, finished, option, permission, text, update, usual_ask};
@@ -72,6 +72,29 @@ fn a_question_that_nobody_answers_is_answered_with_no_by_kind_not_by_place() {
         assert_eq!(rig.answer(1, option("AllowOnce")), Err(Error::NotAsked), "too late");
         assert_eq!(rig.outcome(), None, "the agent goes on with its no");
     }
+}
+
+#[test]
+fn s19_with_nobody_there_a_question_waits_for_seconds_and_with_somebody_for_minutes() {
+    let limits = Limits::default();
+    let mut rig = Rig::new(limits);
+    rig.attend(Attendance::Nobody);
+    rig.agent(asked(usual_ask(1)));
+    rig.wait(4 * SECOND);
+    assert_eq!(rig.orders, []);
+    rig.wait(SECOND);
+    assert_eq!(rig.deciders(), [AnsweredBy::Timeout]);
+
+    rig.agent(asked(usual_ask(2)));
+    rig.wait(3 * SECOND);
+    rig.attend(Attendance::Somebody);
+    rig.wait(limits.answer.saturating_sub(10 * SECOND));
+    assert_eq!(rig.orders.len(), 1, "somebody came in time, and takes as long as it takes");
+    rig.attend(Attendance::Nobody);
+    rig.wait(4 * SECOND);
+    assert_eq!(rig.orders.len(), 1, "a client that comes back within seconds finds the question still open");
+    rig.wait(SECOND);
+    assert_eq!(rig.orders.len(), 2);
 }
 
 #[test]

@@ -104,7 +104,8 @@ impl Plan {
             restart: RestartPolicy::default(),
         };
         // Nobody has to wait for a default: a test that needs a bound to be reached sets it.
-        let limits = Limits { cancel_grace: PATIENCE, ring_bytes: WHOLE_LOG, ..Limits::default() };
+        let limits =
+            Limits { cancel_grace: PATIENCE, answer_alone: PATIENCE, ring_bytes: WHOLE_LOG, ..Limits::default() };
         let store = Arc::new(MemoryStore::new());
         Self { setup, limits, policy: PermissionPolicy::ask(), spares: Spares::None, store, folder }
     }

@@ -201,6 +201,7 @@ pub fn limits(settings: &Settings, agent: &Agent) -> Limits {
         idle: settings.turn.idle.0,
         turn: settings.turn.total.0,
         answer: settings.permissions.wait.0,
+        answer_alone: settings.permissions.alone.0,
         quiet: Duration::from_millis(of_agent.quiet_ms),
         cancel_grace: Duration::from_millis(of_agent.cancel_grace_ms),
         ring_entries: settings.limits.history.0 as usize,

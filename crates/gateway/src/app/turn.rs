@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use gembridge_core::log::{Batch, From, Pace};
 use gembridge_core::model::{Answer, Ask, AskBody, ClientId, Event, Outcome, Prompt, Seq, TurnId};
-use gembridge_core::session::SessionHandle;
+use gembridge_core::session::{Joined, Presence, SessionHandle};
 use tokio::sync::mpsc;
 
 use super::bridge::core_error;
@@ -44,6 +44,8 @@ pub struct Conversation<'a> {
     /// The last entry that came.
     seen: Seq,
     answers: Answers,
+    /// Held where this process answers the agent's questions, so that they wait for it.
+    _presence: Option<Presence>,
     input: Input,
     interrupts: Interrupts,
     /// What the wait is for, as the spinner says it.
@@ -58,10 +60,12 @@ impl<'a> Conversation<'a> {
         agent: &str,
     ) -> Result<Self, CommandError> {
         let interrupts = Interrupts::new().map_err(anyhow::Error::from)?;
-        let attachment = session.attach(From::Now, Pace::HoldAgent).await.map_err(core_error)?;
+        let joined = session.join(From::Now, Pace::HoldAgent).await.map_err(core_error)?;
+        let Joined { attachment, presence, .. } = joined;
+        let _presence = (answers != Answers::Nobody).then_some(presence);
         let waiting_for = format!("waiting for {agent}");
         let (follow, seen) = (attachment.follow, attachment.last);
-        Ok(Self { session, follow, seen, answers, input, interrupts, waiting_for })
+        Ok(Self { session, follow, seen, answers, _presence, input, interrupts, waiting_for })
     }
 
     pub async fn turn(&mut self, prompt: &str, face: &mut dyn Face) -> Result<Turned, CommandError> {

@@ -201,15 +201,22 @@ impl Default for TurnSettings {
 #[serde(default, deny_unknown_fields)]
 pub struct PermissionSettings {
     pub policy: Policy,
-    /// A question that nobody answers for this long is answered with no.
+    /// A question waits this long for the people who are attached and can answer it; then it is answered with no.
     pub wait: Span,
+    /// The same while nobody is attached who could answer.
+    pub alone: Span,
     /// Another policy for one workspace folder.
     pub workspaces: BTreeMap<AbsolutePath, Policy>,
 }
 
 impl Default for PermissionSettings {
     fn default() -> Self {
-        Self { policy: Policy::Ask, wait: Span(Duration::from_mins(1)), workspaces: BTreeMap::new() }
+        Self {
+            policy: Policy::Ask,
+            wait: Span(Duration::from_mins(15)),
+            alone: Span(Duration::from_secs(5)),
+            workspaces: BTreeMap::new(),
+        }
     }
 }
 

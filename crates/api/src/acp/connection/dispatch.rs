@@ -111,7 +111,7 @@ impl Connection {
             }
             "_gembridge/watch_sessions" => {
                 if !matches!(self.watch, Watch::Yes) {
-                    self.watch = Watch::Begins(self.app.sessions().watch());
+                    self.watch = Watch::Begins(self.app.sessions().watch(self.viewer.clone()));
                 }
                 let wish = decode::params(params)?;
                 self.reply(id, async move { desk.sessions(wish).await });

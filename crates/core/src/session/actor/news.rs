@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
-use super::{Actor, Stage, answer, report};
+use super::{Actor, Stage, answer, attendance, report};
 use crate::driver::{Signal, Update};
 use crate::error::Error;
 use crate::log::Draft;
@@ -108,7 +108,7 @@ impl Actor {
             match &mut self.stage {
                 Stage::Running(turn) if !turn.is_ended() => {
                     if matches!(&signal, Signal::Update(Update { event: Event::Asked(_), .. })) {
-                        turn.attend(self.presence.attendance());
+                        turn.attend(attendance(&self.presence, &self.overview, &self.record), now);
                     }
                     turn.on_agent(signal, now, &mut actions);
                 }

@@ -2,12 +2,10 @@
 
 use std::sync::Arc;
 
-use tokio::sync::broadcast;
-
 use super::{Found, Sessions, Viewer};
 use crate::error::Error;
 use crate::model::SessionId;
-use crate::session::overview::{SessionChange, SessionView, Standing, Watchers};
+use crate::session::overview::{ListWatch, SessionView, Standing, Watchers};
 use crate::store::{SessionRecord, StoreError};
 
 impl Sessions {
@@ -39,8 +37,8 @@ impl Sessions {
 
     /// Every change of every session from now on. What `viewer` may see of it is for the caller to ask
     /// [`Viewer::may_see`].
-    pub fn watch(&self) -> broadcast::Receiver<SessionChange> {
-        self.overview.watch()
+    pub fn watch(&self, viewer: Viewer) -> ListWatch {
+        self.overview.watch(viewer)
     }
 
     /// Ends the session and forgets it, its record and its log.

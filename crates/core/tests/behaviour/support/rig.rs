@@ -10,13 +10,15 @@ use gembridge_core::model::{
 };
 use gembridge_core::session::Unanswered;
 use gembridge_core::tool_host::HostedCallId;
-use gembridge_core::turn::{Action, NewCall, PermissionPolicy, Turn};
+use gembridge_core::turn::{Action, Attendance, NewCall, PermissionPolicy, Turn};
 use tokio::time::Instant;
 
 use super::tools::{opaque, result};
 
 pub struct Rig {
     pub turn: Turn,
+    /// Whether a client is there that can answer; somebody is unless a test says otherwise.
+    attendance: Attendance,
     start: Instant,
     now: Instant,
     pub log: Vec<Event>,
@@ -40,7 +42,15 @@ impl Rig {
     pub fn with_policy(limits: Limits, policy: PermissionPolicy) -> Self {
         let start = Instant::now();
         let turn = Turn::start(SessionId::new(), TurnId(1), limits, policy, start);
-        Self { turn, start, now: start, log: Vec::new(), orders: Vec::new() }
+        let attendance = Attendance::Somebody;
+        let mut rig = Self { turn, attendance, start, now: start, log: Vec::new(), orders: Vec::new() };
+        rig.attend(attendance);
+        rig
+    }
+
+    pub fn attend(&mut self, attendance: Attendance) {
+        self.attendance = attendance;
+        self.turn.attend(attendance, self.now);
     }
 
     pub fn agent(&mut self, signal: Signal) {
@@ -104,9 +114,10 @@ impl Rig {
         let mut stops = 0;
         while let Some(deadline) = self.turn.deadline().filter(|deadline| *deadline <= end) {
             self.now = self.now.max(deadline);
+            self.turn.attend(self.attendance, self.now);
             self.step(Turn::on_deadline);
             stops += 1;
-            assert!(stops < 10_000, "the turn asks to be called again and again without moving on");
+            assert!(stops < 100_000, "the turn asks to be called again and again without moving on");
         }
         self.now = end;
     }
