@@ -273,7 +273,8 @@ export class MockGateway {
     if (!open) return;
     const id = (this.#nextId += 1);
     peer.asks.set(id, { session, ask });
-    const meta = { gembridge: { seq: session.log.at(-1)?.seq, at: Date.now(), ask, expiresAt: Date.now() + 3_600_000 } };
+    const left = JSON.stringify(open.params).includes("soon") ? 30_000 : 3_600_000;
+    const meta = { gembridge: { seq: session.log.at(-1)?.seq, at: Date.now(), ask, expiresAt: Date.now() + left } };
     peer.send({ id, method: open.method, params: { sessionId: session.id, ...open.params, _meta: meta } });
   }
 
