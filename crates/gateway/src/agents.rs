@@ -3,16 +3,20 @@
 use std::path::{Path, PathBuf};
 
 use gembridge_drivers::detect::{self, Detection, Disk};
-use gembridge_drivers::profile::{Profile, Version, nearest};
+use gembridge_drivers::profile::{Login, Profile, Version, nearest};
 use gembridge_process::{GuardProgram, Spawner};
 
 use crate::config::Config;
 use crate::exit::{CommandError, ExitCode};
 
-/// Taken when nobody names an agent and it is installed.
+/// Taken when no agent is named and it is installed, logged in or not.
 const PREFERRED: &str = "gemini";
 
-/// Taken when nobody names an agent and no other is there.
+/// The order in which agents are looked at when none is named. After the preferred one the first that is installed and
+/// logged in is taken.
+const ORDER: [&str; 6] = [PREFERRED, "claude", "codex", "opencode", "qwen", "goose"];
+
+/// Taken when no agent is named and no other can be used.
 const BUILT_IN: &str = "demo";
 
 /// The agent that a command works with.
@@ -23,14 +27,42 @@ pub struct Agent {
     pub chosen: Chosen,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Chosen {
     /// By a flag, a variable or the settings.
     Named,
-    /// It is the preferred one, and it is installed.
-    Preferred,
-    /// Nothing else is there: every face says so.
-    NothingElse,
+    /// The first of the known ones that can be used.
+    First,
+    /// No other can be used, and every front end says so.
+    BuiltIn(NoAgent),
+}
+
+/// Why no agent but the built-in one can be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NoAgent {
+    Installed,
+    /// The first one that is installed, and how to log in to it.
+    LoggedIn {
+        agent: String,
+        hint: String,
+    },
+}
+
+impl NoAgent {
+    /// What is wrong.
+    pub fn problem(&self) -> String {
+        match self {
+            Self::Installed => "no agent is installed".to_owned(),
+            Self::LoggedIn { agent, .. } => format!("agent `{agent}` is installed, but not logged in"),
+        }
+    }
+
+    pub fn way_out(&self) -> String {
+        match self {
+            Self::Installed => "run `npm i -g @google/gemini-cli`, or see `gembridge agents`".to_owned(),
+            Self::LoggedIn { hint, .. } => hint.clone(),
+        }
+    }
 }
 
 /// Whether it is the agent that ships in this binary.
@@ -45,18 +77,39 @@ pub fn detect_all(profiles: &[Profile], config: &Config) -> Vec<Detection> {
     profiles.iter().map(|profile| detect::detect(profile, &environment, &Disk, &own_binary)).collect()
 }
 
-/// The agent that is named, else the preferred one if it is installed, else the built-in one.
+/// The agent that is named, else the preferred one if it is installed, else the first that is installed and logged in, else
+/// the built-in one.
 pub fn choose(profiles: &[Profile], config: &Config) -> Result<Agent, CommandError> {
     if let Some(name) = &config.settings.default.agent {
         return named(name, profiles, config);
     }
-    for (name, chosen) in [(PREFERRED, Chosen::Preferred), (BUILT_IN, Chosen::NothingElse)] {
-        let profile = profiles.iter().find(|profile| profile.name == name);
-        if let Some((profile, found)) = profile.and_then(|profile| Some((profile, detect(profile, config).found?))) {
-            return Ok(Agent { profile: profile.clone(), program: found.program, chosen });
+    let mut lacking = NoAgent::Installed;
+    let of_name = |name: &&str| profiles.iter().find(|profile| profile.name == *name);
+    for profile in ORDER.iter().filter_map(of_name) {
+        let detection = detect(profile, config);
+        let is_ready = profile.name == PREFERRED || is_logged_in(profile, &detection);
+        match detection.found {
+            Some(found) if is_ready => {
+                return Ok(Agent { profile: profile.clone(), program: found.program, chosen: Chosen::First });
+            }
+            Some(_) if lacking == NoAgent::Installed && !profile.login.is_empty() => {
+                lacking = NoAgent::LoggedIn { agent: profile.name.clone(), hint: profile.login_hint.clone() };
+            }
+            Some(_) | None => {}
         }
     }
+    let built_in = profiles.iter().find(|profile| is_built_in(profile));
+    if let Some((profile, found)) = built_in.and_then(|profile| Some((profile, detect(profile, config).found?))) {
+        return Ok(Agent { profile: profile.clone(), program: found.program, chosen: Chosen::BuiltIn(lacking) });
+    }
     Err(CommandError::new(ExitCode::NoAgent, "no agent is installed; `gembridge agents` shows how to get one"))
+}
+
+/// Whether a login was found that somebody gave: an agent that works without one is not ready for that reason alone.
+fn is_logged_in(profile: &Profile, detection: &Detection) -> bool {
+    let Some(found) = &detection.login else { return false };
+    let is_given = |login: &Login| login.file.is_some() || !login.when.is_empty();
+    profile.login.iter().any(|login| login.kind == found.kind && login.title == found.title && is_given(login))
 }
 
 /// The agent with this name, which must be installed.

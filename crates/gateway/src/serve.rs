@@ -298,7 +298,7 @@ fn warn_about(addresses: &[SocketAddr], served: &[Served], reachable: &Reachable
         tracing::warn!("every browser extension may call; `gembridge origins allow` names single ones");
     }
     let Agent { chosen, .. } = &served[0].agent;
-    if *chosen == Chosen::NothingElse {
-        tracing::warn!("no agent is installed, so the built-in demo agent answers; `gembridge doctor` says more");
+    if let Chosen::BuiltIn(lacking) = chosen {
+        tracing::warn!("{}, so the built-in demo agent answers; {}", lacking.problem(), lacking.way_out());
     }
 }

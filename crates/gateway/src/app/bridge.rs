@@ -56,8 +56,8 @@ impl Bridge {
             None => None,
         };
         let agent = agent(request, earlier.as_ref(), context)?;
-        if agent.chosen == Chosen::NothingElse {
-            tracing::warn!("no agent is installed, so the built-in demo agent answers; `gembridge doctor` says more");
+        if let Chosen::BuiltIn(lacking) = &agent.chosen {
+            tracing::warn!("{}, so the built-in demo agent answers; {}", lacking.problem(), lacking.way_out());
         }
         let workspace = workspace(request, earlier.as_ref(), &agent);
         let spawner = Spawner::new(GuardProgram::this_binary()).context("cannot prepare to start the agent")?;

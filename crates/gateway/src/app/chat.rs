@@ -57,9 +57,12 @@ fn greet(bridge: &Bridge, style: Style) -> Result<(), CommandError> {
         Some(folder) => format!("works in {}", escape::line(&folder.to_string_lossy())),
         None => "chats in an empty folder, without tools".to_owned(),
     };
-    let demo = match bridge.agent.chosen {
-        Chosen::NothingElse => "no agent is installed: this is the built-in demo; type `help` for what it can show\n",
-        Chosen::Named | Chosen::Preferred => "",
+    let demo = match &bridge.agent.chosen {
+        Chosen::BuiltIn(lacking) => {
+            let (problem, way_out) = (lacking.problem(), lacking.way_out());
+            format!("{problem}: this is the built-in demo; type `help` for what it can show\n{way_out}\n")
+        }
+        Chosen::Named | Chosen::First => String::new(),
     };
     terminal::print(&format!(
         "{} {}\n{demo}{}\n",

@@ -93,8 +93,8 @@ fn reachable(address: SocketAddr) -> SocketAddr {
 fn agent(agent: &Agent) -> String {
     let Agent { profile, chosen, .. } = agent;
     match chosen {
-        Chosen::NothingElse => format!("{}, since no other is installed (`gembridge agents` shows how)", profile.title),
-        Chosen::Named | Chosen::Preferred => profile.title.clone(),
+        Chosen::BuiltIn(lacking) => format!("{}, since {}; {}", profile.title, lacking.problem(), lacking.way_out()),
+        Chosen::Named | Chosen::First => profile.title.clone(),
     }
 }
 

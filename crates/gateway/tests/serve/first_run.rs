@@ -48,7 +48,7 @@ fn a_token_of_the_environment_is_a_key_and_no_other_is_made() {
 #[test]
 fn with_nothing_installed_the_demo_agent_answers_and_every_place_says_so() {
     let mut gateway = Home::new().serve_with(&[], &[]);
-    assert!(gateway.stdout().contains("Demo agent, since no other is installed"), "{}", gateway.stdout());
+    assert!(gateway.stdout().contains("Demo agent, since no agent is installed"), "{}", gateway.stdout());
     gateway.wait_for("the log's word", |gateway| gateway.stderr().contains("no agent is installed").then_some(()));
     assert!(gateway.complete("hello").text().contains("demo agent"));
 }

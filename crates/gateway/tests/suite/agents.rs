@@ -35,6 +35,36 @@ fn with_nothing_installed_the_built_in_agent_is_the_default() {
 }
 
 #[test]
+fn the_first_known_agent_that_is_installed_and_logged_in_is_the_default() {
+    let home = Home::new();
+    let default = |variables: &[(&str, &str)]| {
+        let agents = home.run_with(&["agents", "--json"], variables).succeeds().json();
+        let default = agents.as_array().unwrap().iter().find(|agent| agent["default"] == true).unwrap();
+        default["name"].as_str().unwrap().to_owned()
+    };
+    for name in ["opencode", "claude-agent-acp", "qwen"] {
+        install(&home, name, "1.0.0");
+    }
+    assert_eq!(default(&[]), "demo", "none of them has a login");
+    assert_eq!(default(&[("DASHSCOPE_API_KEY", "x"), ("OPENROUTER_API_KEY", "x")]), "opencode");
+    assert_eq!(default(&[("ANTHROPIC_API_KEY", "x")]), "claude", "of two that could serve the first counts");
+    install(&home, "gemini", "0.61.0");
+    assert_eq!(default(&[("ANTHROPIC_API_KEY", "x")]), "gemini", "it is preferred wherever it is installed");
+}
+
+#[test]
+fn an_agent_without_a_login_is_named_with_the_way_to_log_in() {
+    let home = Home::new();
+    install(&home, "claude-agent-acp", "0.99.0");
+    let ran = home.run(&["run", "hello"]).succeeds();
+    for said in ["agent `claude` is installed, but not logged in", "set `ANTHROPIC_API_KEY`"] {
+        assert!(ran.stderr.contains(said), "{}", ran.stderr);
+    }
+    let report = home.run(&["doctor", "--json"]).json();
+    assert!(check(&report, "agent")["detail"].as_str().unwrap().contains("not logged in"), "{report}");
+}
+
+#[test]
 fn an_installed_agent_is_shown_with_its_path_version_and_login() {
     let home = Home::new();
     install(&home, "gemini", "0.61.0");

@@ -28,13 +28,11 @@ pub fn checks(agent: &Agent, context: &Context, probe: &dyn Probe) -> Vec<Check>
 fn program(agent: &Agent, context: &Context) -> Vec<Check> {
     let (title, place) = (&agent.profile.title, agent.program.display());
     if agent.profile.command.own_binary {
-        return vec![match agent.chosen {
-            Chosen::NothingElse => Check::warn(
-                "agent",
-                format!("no agent is installed; the built-in {title} answers"),
-                "run `npm i -g @google/gemini-cli`, or see `gembridge agents`",
-            ),
-            Chosen::Named | Chosen::Preferred => Check::ok("agent", format!("{title}, built in")),
+        return vec![match &agent.chosen {
+            Chosen::BuiltIn(lacking) => {
+                Check::warn("agent", format!("{}; the built-in {title} answers", lacking.problem()), lacking.way_out())
+            }
+            Chosen::Named | Chosen::First => Check::ok("agent", format!("{title}, built in")),
         }];
     }
     let node = needs_node(&agent.program).then(node_profile).flatten();
