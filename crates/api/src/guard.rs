@@ -5,6 +5,7 @@ pub mod address;
 pub mod body;
 pub mod envelope;
 pub mod host;
+pub mod memory_budget;
 pub mod origin;
 pub mod rate;
 pub mod record;
@@ -27,7 +28,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::Request;
-use axum::http::header::VARY;
+use axum::http::header::{UPGRADE, VARY};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri};
 use axum::response::Response;
 use gembridge_core::model::Principal;
@@ -286,8 +287,15 @@ impl Guard {
         Err(Problem::new(Kind::Unauthenticated, message))
     }
 
+    /// Reads the body, and gives a request for a WebSocket what its messages are charged to.
     async fn read_body(&self, request: &mut Request, room: Room) -> Result<(), Problem> {
         check_media(request.method(), request.headers(), request.body())?;
+        let unknown = || Problem::new(Kind::Internal, "missing identity: the key is checked before the body is read");
+        let owner = request.extensions().get::<Identity>().cloned().ok_or_else(unknown)?;
+        let account = self.bodies.account(owner);
+        if request.headers().contains_key(UPGRADE) {
+            request.extensions_mut().insert(account.clone());
+        }
         if request.body().is_end_stream() {
             return Ok(());
         }
@@ -296,7 +304,7 @@ impl Guard {
             // It means nothing there, and nobody reads it.
             return self.bodies.check_length(&body, Room::Small);
         }
-        *request.body_mut() = Body::from(self.bodies.read(body, room).await?);
+        *request.body_mut() = Body::from(self.bodies.read(body, room, &account).await?);
         Ok(())
     }
 }

@@ -3,6 +3,7 @@
 
 mod frame;
 mod handshake;
+mod intake;
 mod socket;
 
 pub use frame::write_header;

@@ -183,6 +183,9 @@ impl Connection {
             }
             let has_room = self.has_room();
             self.is_full = !has_room;
+            if let Some(due) = self.socket.message_due().filter(|due| *due < alarm.deadline()) {
+                alarm.as_mut().reset(due);
+            }
             tokio::select! {
                 biased;
                 () = poll_fn(|cx| self.poll_work(cx)) => {}
@@ -203,9 +206,23 @@ impl Connection {
         self.leave().await;
     }
 
-    /// Asks for a sign of life where none came for long. When it rings next.
+    /// Asks for a sign of life where none came for long, and gives up a message whose end does not come. When it rings
+    /// next.
     fn on_alarm(&mut self) -> Instant {
         let (now, silence) = (Instant::now(), self.app.parts.config.silence);
+        if let Some(due) = self.socket.message_due() {
+            // The message is the sign of life: inside a frame a client cannot answer a ping.
+            self.life = Life { heard: now, asked: false };
+            if now < due {
+                return due;
+            }
+            if self.has_room() {
+                let (code, reason) = self.socket.message_overdue();
+                self.ending = Some(Ending::Told(code, reason));
+            }
+            self.socket.restart_message_clock();
+            return now + silence;
+        }
         if now < self.life.heard + silence {
             return self.life.heard + silence;
         }
@@ -232,9 +249,10 @@ impl Connection {
             if let Woken::Received(_) = &woken {
                 self.life = Life { heard: Instant::now(), asked: false };
             }
+            let has_begun = matches!(woken, Woken::Received(Received::Begun));
             self.on_woken(woken);
             let is_leaving = self.app.draining.is_cancelled() && !self.has_turns();
-            if self.ending.is_some() || is_leaving || matches!(self.watch, Watch::Begins(_)) {
+            if self.ending.is_some() || is_leaving || has_begun || matches!(self.watch, Watch::Begins(_)) {
                 return Poll::Ready(());
             }
         }
@@ -314,7 +332,7 @@ impl Connection {
         let start = self.socket.behind();
         match woken {
             Woken::Received(Received::Text(text)) => self.on_text(&text),
-            Woken::Received(Received::Sign) => {}
+            Woken::Received(Received::Sign | Received::Begun) => {}
             Woken::Received(Received::Ended(Arrived::Broken(code))) => {
                 self.ending = Some(Ending::Told(code, "the message breaks the protocol, or is too large"));
             }

@@ -14,6 +14,7 @@ use uuid::Uuid;
 
 use super::connection::{Connection, Guest};
 use super::{Acp, Manner, decode};
+use crate::guard::memory_budget::MemoryAccount;
 use crate::guard::{Guard, envelope};
 use crate::identity::{Identity, RequestId};
 use crate::keys::KeyLease;
@@ -86,6 +87,8 @@ async fn switch(app: &Arc<Acp>, mut request: Request, manner: Manner) -> Result<
     let identity = request.extensions().get::<Identity>().cloned();
     let identity = identity.ok_or_else(|| Problem::new(Kind::Unauthenticated, "the request carries no key"))?;
     let lease = request.extensions().get::<KeyLease>().cloned();
+    let unmetered = || Problem::new(Kind::Internal, "missing memory account: the guard must run before this handler");
+    let memory = request.extensions().get::<MemoryAccount>().cloned().ok_or_else(unmetered)?;
     let session: Option<SessionHandle> = match query.session {
         Some(id) => Some(app.sessions().get(id, &identity.viewer()).await?),
         None => None,
@@ -106,7 +109,7 @@ async fn switch(app: &Arc<Acp>, mut request: Request, manner: Manner) -> Result<
     app.tasks.spawn(async move {
         match upgrading.await {
             Ok(upgraded) => {
-                let socket = WebSocket::new(TokioIo::new(upgraded), task.parts.config.message);
+                let socket = WebSocket::new(TokioIo::new(upgraded), task.parts.config.message, memory.charge());
                 Connection::new(task, socket, guest).run().await;
             }
             Err(failure) => tracing::debug!(%failure, "a connection was gone before it became a WebSocket"),

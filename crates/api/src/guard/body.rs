@@ -1,6 +1,7 @@
-//! Reading a request's body: only JSON, only up to its limit, only as slowly as is decent, and only as much at once
-//! over all requests as was budgeted.
+//! Reading a request's body: only JSON, only up to its limit, not too slowly, and only as much at once as the memory
+//! budget has for its key.
 
+use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,9 +10,10 @@ use axum::http::{HeaderMap, Method, header};
 use bytes::{BufMut, Bytes, BytesMut};
 use http_body::Body as _;
 use http_body_util::BodyExt;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout, timeout_at};
 
+use super::memory_budget::{Charge, Full, MemoryAccount, MemoryBudget};
+use crate::identity::Identity;
 use crate::problem::{Kind, Problem};
 
 #[derive(Clone, Copy, Debug)]
@@ -25,11 +27,12 @@ pub struct BodyLimits {
     /// Bytes a second that a sender must reach over the whole body, `idle` aside: who sends a byte now and then to
     /// look alive is slower.
     pub floor: u32,
-    /// How many bytes of bodies up to `small` may be held at once, over all requests.
+    /// How many bytes of bodies and WebSocket messages up to `small` may be held at once, over all keys; at least three
+    /// times `small`.
     pub small_budget: u32,
     /// The same for larger ones. Apart from the other, so that slow large ones never keep small ones waiting.
     pub large_budget: u32,
-    /// How long a request waits for room in its budget.
+    /// How long a body or a message waits for room in its budget.
     pub wait: Duration,
 }
 
@@ -47,6 +50,14 @@ impl Default for BodyLimits {
     }
 }
 
+impl BodyLimits {
+    /// When a sender is too slow that began at `start`, sent `received` bytes, and the last of them at `latest`.
+    pub fn deadline(&self, start: Instant, latest: Instant, received: usize) -> Instant {
+        let earned = Duration::from_secs_f64(count(received) / f64::from(self.floor.max(1)));
+        (start + self.idle + earned).min(latest + self.idle)
+    }
+}
+
 /// How much a route may be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Room {
@@ -55,15 +66,13 @@ pub enum Room {
 }
 
 pub struct Bodies {
-    limits: BodyLimits,
-    small: Arc<Semaphore>,
-    large: Arc<Semaphore>,
+    budget: Arc<MemoryBudget>,
 }
 
-/// A body together with its share of the budget, which returns when the last slice of it is dropped.
+/// A body together with its charge, which ends when the last slice of it is dropped.
 struct Charged {
     bytes: Bytes,
-    _share: OwnedSemaphorePermit,
+    _charge: Charge,
 }
 
 impl AsRef<[u8]> for Charged {
@@ -74,14 +83,12 @@ impl AsRef<[u8]> for Charged {
 
 impl Bodies {
     pub fn new(limits: BodyLimits) -> Self {
-        // A budget below the largest body would never admit it.
-        let small = limits.small_budget.max(limits.small);
-        let large = limits.large_budget.max(limits.large);
-        Self {
-            limits,
-            small: Arc::new(Semaphore::new(small as usize)),
-            large: Arc::new(Semaphore::new(large as usize)),
-        }
+        Self { budget: MemoryBudget::new(limits) }
+    }
+
+    /// What the messages of this key are charged to.
+    pub fn account(&self, owner: Identity) -> MemoryAccount {
+        self.budget.account(owner)
     }
 
     /// Refuses a body that says of itself that it is too large, wherever it is sent.
@@ -94,67 +101,58 @@ impl Bodies {
     }
 
     fn limit(&self, room: Room) -> u32 {
+        let limits = self.budget.limits();
         match room {
-            Room::Small => self.limits.small,
-            Room::Large => self.limits.large,
+            Room::Small => limits.small,
+            Room::Large => limits.large,
         }
     }
 
-    /// The whole body. The bytes hold their share of the budget until they are dropped: parse, and let go.
-    pub async fn read(&self, body: Body, room: Room) -> Result<Bytes, Problem> {
-        let limit = self.limit(room);
-        let declared = body.size_hint().exact();
-        if declared == Some(0) {
+    /// The whole body. The bytes stay charged until they are dropped: parse, and let go.
+    pub async fn read(&self, body: Body, room: Room, account: &MemoryAccount) -> Result<Bytes, Problem> {
+        self.check_length(&body, room)?;
+        if body.size_hint().exact() == Some(0) {
             return Ok(Bytes::new());
         }
-        self.check_length(&body, room)?;
-        let expected = declared.and_then(|length| u32::try_from(length).ok());
-        let share = self.share(expected.unwrap_or(self.limits.small)).await?;
-        let (bytes, mut share) = self.collect(body, limit, expected, share).await?;
-        // What was set aside for a length that was not known goes back at once.
-        let used = share.split(bytes.len()).unwrap_or(share);
-        Ok(Bytes::from_owner(Charged { bytes, _share: used }))
+        let mut charge = account.charge();
+        let bytes = self.collect(body, self.limit(room), &mut charge).await?;
+        charge.finish();
+        Ok(Bytes::from_owner(Charged { bytes, _charge: charge }))
     }
 
-    async fn collect(
-        &self,
-        mut body: Body,
-        limit: u32,
-        expected: Option<u32>,
-        mut share: OwnedSemaphorePermit,
-    ) -> Result<(Bytes, OwnedSemaphorePermit), Problem> {
+    async fn collect(&self, mut body: Body, limit: u32, charge: &mut Charge) -> Result<Bytes, Problem> {
         let start = Instant::now();
+        let most = body.size_hint().exact().and_then(|length| usize::try_from(length).ok()).unwrap_or(limit as usize);
         // A body that comes in one piece is passed on without a copy.
         let mut only = Bytes::new();
         let mut whole = BytesMut::new();
         loop {
             let received = only.len() + whole.len();
             let Some(chunk) = self.next(&mut body, start, received).await? else { break };
-            let total = u32::try_from(received + chunk.len()).unwrap_or(u32::MAX);
-            if total > limit {
+            let total = received + chunk.len();
+            if total > limit as usize {
                 return Err(too_large(limit));
             }
-            if total as usize > share.num_permits() {
-                // Of unknown length, and no longer small: it may become as large as the route allows.
-                share = self.share(limit).await?;
-            }
+            self.hold(charge, total).await?;
             if received == 0 {
                 only = chunk;
-            } else {
-                if whole.is_empty() {
-                    whole.reserve(expected.unwrap_or(2 * total) as usize);
-                    whole.put(std::mem::take(&mut only));
-                }
-                whole.put_slice(&chunk);
+                continue;
             }
+            if whole.capacity() < total {
+                // By doubling: a length that was only announced takes no memory.
+                whole.reserve((2 * total).min(most.max(total)) - whole.len());
+            }
+            if whole.is_empty() {
+                whole.put(std::mem::take(&mut only));
+            }
+            whole.put_slice(&chunk);
         }
-        Ok((if whole.is_empty() { only } else { whole.freeze() }, share))
+        Ok(if whole.is_empty() { only } else { whole.freeze() })
     }
 
     /// The next piece; an error when it is late.
     async fn next(&self, body: &mut Body, start: Instant, received: usize) -> Result<Option<Bytes>, Problem> {
-        let earned = Duration::from_secs_f64(count(received) / f64::from(self.limits.floor.max(1)));
-        let deadline = (start + self.limits.idle + earned).min(Instant::now() + self.limits.idle);
+        let deadline = self.budget.limits().deadline(start, Instant::now(), received);
         loop {
             let frame = timeout_at(deadline, body.frame())
                 .await
@@ -173,22 +171,27 @@ impl Bodies {
         }
     }
 
-    async fn share(&self, bytes: u32) -> Result<OwnedSemaphorePermit, Problem> {
-        let budget = if bytes <= self.limits.small { &self.small } else { &self.large };
-        let acquired = timeout(self.limits.wait, Arc::clone(budget).acquire_many_owned(bytes)).await;
-        match acquired {
-            Ok(Ok(share)) => Ok(share),
-            // The semaphores are never closed, so it was the wait.
-            Ok(Err(_)) | Err(_) => Err(Problem::new(
-                Kind::Unavailable { retry_after: Duration::from_secs(1) },
-                "too many large requests are being read at once; try again in a second",
-            )),
-        }
+    async fn hold(&self, charge: &mut Charge, bytes: usize) -> Result<(), Problem> {
+        let held = timeout(self.budget.limits().wait, poll_fn(|cx| charge.poll_hold(bytes, cx))).await;
+        held.map_err(|_| {
+            let retry_after = Duration::from_secs(1);
+            match charge.obstacle(bytes) {
+                Full::Share => Problem::new(
+                    Kind::QueueFull { retry_after },
+                    "requests of this key that are not read to their end take up its share of the memory; finish \
+                     them, then try again",
+                ),
+                Full::Budget => Problem::new(
+                    Kind::Unavailable { retry_after },
+                    "too many large requests are being read at once; try again in a second",
+                ),
+            }
+        })
     }
 
     #[cfg(test)]
-    pub fn free(&self) -> (usize, usize) {
-        (self.small.available_permits(), self.large.available_permits())
+    fn used(&self) -> (usize, usize) {
+        self.budget.used()
     }
 }
 
@@ -245,6 +248,8 @@ mod tests {
 
     use super::*;
 
+    use crate::identity::Rank;
+
     const SMALL: u32 = 100;
     const LARGE: u32 = 1_000;
 
@@ -253,10 +258,14 @@ mod tests {
             small: SMALL,
             large: LARGE,
             small_budget: 300,
-            large_budget: 2_500,
+            large_budget: 3_000,
             wait: Duration::from_secs(10),
             ..BodyLimits::default()
         })
+    }
+
+    fn account(bodies: &Bodies, rank: Rank) -> MemoryAccount {
+        bodies.account(Identity { principal: gembridge_core::model::Principal::new("ann"), rank })
     }
 
     /// A body of so many pieces, each after a pause; of declared length if `declared`.
@@ -313,7 +322,8 @@ mod tests {
             (Room::Large, 0, 0, None, true),
         ] {
             let bodies = bodies();
-            let read = bodies.read(Pieces::body(pieces, size, Duration::ZERO, declared), room).await;
+            let body = Pieces::body(pieces, size, Duration::ZERO, declared);
+            let read = bodies.read(body, room, &account(&bodies, Rank::User)).await;
             match read {
                 Ok(bytes) => {
                     assert!(passes);
@@ -324,7 +334,7 @@ mod tests {
                     assert_eq!(problem.kind, Kind::TooLarge);
                 }
             }
-            assert_eq!(bodies.free(), (300, 2_500), "the budget came back");
+            assert_eq!(bodies.used(), (0, 0), "the budget came back");
         }
     }
 
@@ -335,31 +345,48 @@ mod tests {
             [(2, 10, 31 * second, false), (90, 1, second, false), (2, 10, 14 * second, true), (20, 40, second, true)]
         {
             let bodies = bodies();
-            let read = bodies.read(Pieces::body(pieces, size, pause, None), Room::Large).await;
+            let body = Pieces::body(pieces, size, pause, None);
+            let read = bodies.read(body, Room::Large, &account(&bodies, Rank::User)).await;
             assert_eq!(read.is_ok(), passes, "{pieces} pieces of {size} every {pause:?}");
             drop(read);
-            assert_eq!(bodies.free(), (300, 2_500));
+            assert_eq!(bodies.used(), (0, 0));
         }
     }
 
     #[tokio::test(start_paused = true)]
     async fn s26_large_bodies_wait_for_room_and_leave_small_ones_alone() {
-        let bodies = Arc::new(bodies());
+        let bodies = bodies();
+        let account = account(&bodies, Rank::Admin);
         let large = || Pieces::body(10, 100, Duration::ZERO, Some(1000));
-        let one = bodies.read(large(), Room::Large).await.unwrap();
-        let two = bodies.read(large(), Room::Large).await.unwrap();
-        assert_eq!(bodies.free(), (300, 500));
-        assert!(bodies.read(Body::from("small"), Room::Large).await.is_ok());
-        let third = bodies.read(large(), Room::Large).await.unwrap_err();
-        assert!(matches!(third.kind, Kind::Unavailable { .. }), "{third}");
+        let one = bodies.read(large(), Room::Large, &account).await.unwrap();
+        let two = bodies.read(large(), Room::Large, &account).await.unwrap();
+        let three = bodies.read(large(), Room::Large, &account).await.unwrap();
+        assert_eq!(bodies.used(), (0, 3_000));
+        assert!(bodies.read(Body::from("small"), Room::Large, &account).await.is_ok());
+        let fourth = bodies.read(large(), Room::Large, &account).await.unwrap_err();
+        assert!(matches!(fourth.kind, Kind::Unavailable { .. }), "{fourth}");
         let slice = one.slice(3..5);
         drop(one);
-        assert_eq!(bodies.free(), (300, 500), "a slice still holds the whole");
+        assert_eq!(bodies.used(), (0, 3_000), "a slice still holds the whole");
         drop(slice);
-        assert_eq!(bodies.free(), (300, 1_500));
-        assert!(bodies.read(large(), Room::Large).await.is_ok());
-        drop(two);
-        assert_eq!(bodies.free(), (300, 2_500));
+        assert_eq!(bodies.used(), (0, 2_000));
+        assert!(bodies.read(large(), Room::Large, &account).await.is_ok());
+        drop((two, three));
+        assert_eq!(bodies.used(), (0, 0));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn f8_a_guest_is_refused_for_its_own_share_and_only_for_what_it_sent() {
+        let bodies = bodies();
+        let guest = account(&bodies, Rank::User);
+        let slow = bodies.read(Pieces::body(10, 100, Duration::from_secs(1), Some(1000)), Room::Large, &guest);
+        let mut slow = std::pin::pin!(slow);
+        // It has sent 300 bytes when the others come.
+        assert!(timeout(Duration::from_millis(3_500), &mut slow).await.is_err());
+        assert_eq!(bodies.used(), (0, 300));
+        let refused = bodies.read(Pieces::body(10, 100, Duration::ZERO, Some(1000)), Room::Large, &guest).await;
+        assert!(matches!(refused.unwrap_err().kind, Kind::QueueFull { .. }));
+        assert!(slow.await.is_ok(), "the first one goes on");
     }
 
     #[test]

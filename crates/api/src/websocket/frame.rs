@@ -57,6 +57,15 @@ impl Decoder {
         self.bytes.extend_from_slice(bytes);
     }
 
+    /// Bytes of what has not ended.
+    pub fn held(&self) -> usize {
+        let of_message = match &self.message {
+            Message::Text(bytes) => bytes.len(),
+            Message::None | Message::Binary(_) => 0,
+        };
+        self.bytes.len() + of_message
+    }
+
     /// The next frame that ends something; `None` until more bytes come.
     pub fn next(&mut self) -> Result<Option<Frame>, CloseCode> {
         while let Some(head) = self.head()? {

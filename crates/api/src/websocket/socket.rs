@@ -7,8 +7,11 @@ use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, BytesMut};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::Instant;
 
 use super::frame::{self, Decoder, Frame};
+use super::intake::{Intake, Looked};
+use crate::guard::memory_budget::Charge;
 
 /// Why a connection ends, as its other end is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,11 +24,13 @@ impl CloseCode {
     pub const NOT_TEXT: Self = Self(1007);
     pub const POLICY: Self = Self(1008);
     pub const TOO_LARGE: Self = Self(1009);
+    pub const TRY_AGAIN_LATER: Self = Self(1013);
 }
 
 pub struct WebSocket<S> {
     io: S,
     decoder: Decoder,
+    intake: Intake,
     /// What is to be written, from the front.
     out: BytesMut,
     /// A close was written: nothing goes out after it.
@@ -38,6 +43,8 @@ pub enum Received {
     Text(String),
     /// A sign of life that needs nothing done.
     Sign,
+    /// A message has begun whose end has not come: [`WebSocket::message_due`] says how long it may take.
+    Begun,
     Ended(Arrived),
 }
 
@@ -66,9 +73,24 @@ thread_local! {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
-    /// `limit` is the largest message that the other end may send.
-    pub fn new(io: S, limit: usize) -> Self {
-        Self { io, decoder: Decoder::new(limit), out: BytesMut::new(), closed: false }
+    /// `limit` is the largest message that the other end may send; `charge` is what holds it until its end comes.
+    pub fn new(io: S, limit: usize, charge: Charge) -> Self {
+        Self { io, decoder: Decoder::new(limit), intake: Intake::new(charge), out: BytesMut::new(), closed: false }
+    }
+
+    /// By when the message that is coming must have come, or have found room.
+    pub fn message_due(&self) -> Option<Instant> {
+        self.intake.due()
+    }
+
+    /// Why the message that is coming is given up when it is due.
+    pub fn message_overdue(&self) -> (CloseCode, &'static str) {
+        self.intake.overdue()
+    }
+
+    /// Gives the message that is coming its whole time again: it was not read meanwhile.
+    pub fn restart_message_clock(&mut self) {
+        self.intake.restart_clock();
     }
 
     /// Where whole frames are appended: a head by [`super::write_header`], then its message.
@@ -144,6 +166,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
                 Err(code) => return Poll::Ready(Received::Ended(Arrived::Broken(code))),
                 Ok(None) => {}
             }
+            match ready!(self.intake.poll_hold(self.decoder.held(), cx)) {
+                Looked::AsBefore => {}
+                Looked::NewDeadline => return Poll::Ready(Received::Begun),
+            }
             let mut scratch = [0; READ];
             let mut buffer = ReadBuf::new(&mut scratch);
             match ready!(Pin::new(&mut self.io).poll_read(cx, &mut buffer)) {
@@ -160,9 +186,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
         if written.is_err() {
             return;
         }
+        if self.intake.due().is_some() {
+            // Its end may never come, and what came of it is not kept any longer.
+            return self.read_past().await;
+        }
         loop {
             match std::future::poll_fn(|cx| self.poll_receive(cx)).await {
-                Received::Ended(Arrived::Broken(_)) => return self.read_past().await,
+                Received::Ended(Arrived::Broken(_)) | Received::Begun => return self.read_past().await,
                 Received::Ended(_) => break,
                 Received::Text(_) | Received::Sign => {}
             }
@@ -174,6 +204,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
     /// Takes what the other end still sends until it has gone. A connection that is closed on unread bytes is reset, and
     /// the other end would never learn why.
     async fn read_past(mut self) {
+        self.decoder = Decoder::new(0);
+        self.intake.release();
         drop(std::future::poll_fn(|cx| Pin::new(&mut self.io).poll_shutdown(cx)).await);
         let mut scratch = vec![0; READ];
         loop {

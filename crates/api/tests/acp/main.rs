@@ -11,4 +11,5 @@ mod properties;
 mod replay;
 mod sessions;
 mod support;
+mod unfinished;
 mod watching;

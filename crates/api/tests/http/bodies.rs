@@ -5,7 +5,7 @@ use std::time::Duration;
 use gembridge_api::guard::GuardConfig;
 use gembridge_api::guard::body::BodyLimits;
 
-use crate::http::stage::{Stage, config, request, with_key};
+use crate::http::stage::{Client, OTHER_KEY, Stage, config, request, with_key};
 
 const JSON: &str = "content-type: application/json";
 
@@ -137,6 +137,51 @@ async fn s26_bodies_beyond_the_budget_wait_their_turn_and_all_are_answered() {
         client.push(&body).await.unwrap();
         assert_eq!(client.reply().await.body, body.len().to_string());
     }
+}
+
+/// An upload of the guest that has sent this much of `length` bytes and then pauses.
+async fn paused_upload(stage: &Stage, length: usize, sent: usize) -> Client {
+    let mut client = stage.connect().await;
+    let key = format!("authorization: Bearer {OTHER_KEY}");
+    let length = format!("content-length: {length}");
+    client.send(&request("POST /large", &[JSON, &key, &length, "expect: 100-continue"])).await;
+    assert_eq!(client.head().await.status, 100, "it is being read");
+    client.push(&vec![b'x'; sent]).await.unwrap();
+    client
+}
+
+#[tokio::test]
+async fn f8_slow_uploads_of_one_key_leave_others_their_large_bodies() {
+    let (server, guard) = config();
+    let bodies = BodyLimits { wait: Duration::from_millis(300), ..BodyLimits::default() };
+    let stage = Stage::with(server, GuardConfig { bodies, ..guard });
+    let mut uploads = Vec::new();
+    for length in [10 << 20, 10 << 20, 10 << 20, 2 << 20] {
+        uploads.push(paused_upload(&stage, length, 1_000).await);
+    }
+    let body = "x".repeat(100_000);
+    let length = format!("content-length: {}", body.len());
+    let reply = stage.ask(&(with_key("POST /large", &[JSON, &length]) + &body)).await;
+    assert_eq!((reply.status, reply.body.as_str()), (200, "100000"));
+}
+
+#[tokio::test]
+async fn f8_one_key_holds_at_most_its_share_and_is_told_so() {
+    let (server, guard) = config();
+    let bodies = BodyLimits { wait: Duration::from_millis(300), ..BodyLimits::default() };
+    let stage = Stage::with(server, GuardConfig { bodies, ..guard });
+    let _slow = paused_upload(&stage, 10 << 20, (10 << 20) - 1).await;
+    let mut second = paused_upload(&stage, 10 << 20, 0).await;
+    second.push(&vec![b'x'; 2 << 20]).await.unwrap();
+    let refused = second.reply().await;
+    assert_eq!((refused.status, refused.header("retry-after")), (429, Some("1")), "{}", refused.body);
+    let told = refused.error()["message"].as_str().unwrap().to_owned();
+    assert!(told.contains("this key") && told.contains("try again"), "{told}");
+    // Everybody else has the rest.
+    let mut client = stage.connect().await;
+    client.send(&with_key("POST /large", &[JSON, "content-length: 10485760"])).await;
+    client.push(&vec![b'x'; 10 << 20]).await.unwrap();
+    assert_eq!(client.reply().await.body, (10 << 20).to_string());
 }
 
 #[tokio::test]

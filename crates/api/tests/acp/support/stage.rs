@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use gembridge_api::acp::{self, Acp, AcpConfig, AcpParts, AgentCard, Execution, Tap, Tapped, TrustedFolders};
 use gembridge_api::catalog::{Catalog, CatalogConfig, UnknownModels};
+use gembridge_api::guard::body::BodyLimits;
 use gembridge_api::guard::{Guard, GuardConfig};
 use gembridge_api::identity::{Identity, Rank};
 use gembridge_api::keys::{Digest, Key, KeyTable};
@@ -44,6 +45,7 @@ pub struct Setting {
     pub policy: PermissionPolicy,
     pub execution: Execution,
     pub turns: usize,
+    pub bodies: BodyLimits,
 }
 
 impl Default for Setting {
@@ -54,6 +56,7 @@ impl Default for Setting {
             policy: PermissionPolicy::ask(),
             execution: Execution::Chat,
             turns: 64,
+            bodies: BodyLimits::default(),
         }
     }
 }
@@ -126,7 +129,8 @@ impl Stage {
             (digest(ANN), who("ann", Rank::User)),
             (digest(BOB), who("bob", Rank::User)),
         ]));
-        let guard = Guard::new(GuardConfig { rate: None, ..GuardConfig::default() }, keys.clone());
+        let guard =
+            Guard::new(GuardConfig { rate: None, bodies: setting.bodies, ..GuardConfig::default() }, keys.clone());
         let small = acp::router(&face, &guard).merge(acp::root_router(&face));
         let app = app(&guard, Faces { small, ..Faces::default() });
         let server = Server::bind(ServerConfig::new(vec![SocketAddr::from(([127, 0, 0, 1], 0))])).unwrap();
