@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-#[derive(Debug, clap::Parser)]
+#[derive(Clone, Debug, clap::Parser)]
 #[command(name = "gembridge-bench", about = "Ours, peers and the limit, side by side in one run.")]
 pub struct Args {
     /// The scenarios to run; all of them without a name.
@@ -31,6 +31,18 @@ pub struct Args {
     /// Chunks of one burst in `firehose`.
     #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub chunks: u32,
+
+    /// How long each phase of `hostile-guest` takes.
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..))]
+    pub seconds: u64,
+
+    /// Another agent than the demo for `hostile-guest`.
+    #[arg(long, value_name = "NAME")]
+    pub agent: Option<String>,
+
+    /// Settings for that agent, as in `gembridge.toml`: its table `[agents.NAME]`.
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
 }
 
 impl Args {

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -61,16 +61,31 @@ impl Gateway {
         Self::start_in(folder)
     }
 
+    /// With its own number of turns, and another agent than the demo where one is named.
+    pub fn start_with(agent: Option<&str>, settings: Option<&Path>) -> anyhow::Result<Self> {
+        let more = settings.map(std::fs::read_to_string).transpose().context("no settings for the agent")?;
+        let config = CONFIG.replace("turns = 2048\n", "");
+        let config = config.replace("\"demo\"", &format!("{:?}", agent.unwrap_or("demo")));
+        Self::start_as(tempfile::tempdir()?, &(config + &more.unwrap_or_default()))
+    }
+
+    /// A new key of rank `user`.
+    pub fn guest(&self, name: &str) -> anyhow::Result<Target> {
+        let made = command(self.folder.path())?.args(["keys", "create", name]).output()?;
+        anyhow::ensure!(made.status.success(), "no key: {}", String::from_utf8_lossy(&made.stderr));
+        Ok(Target { key: String::from_utf8(made.stdout)?.trim().to_owned(), ..self.target.clone() })
+    }
+
     fn start_in(folder: TempDir) -> anyhow::Result<Self> {
+        Self::start_as(folder, CONFIG)
+    }
+
+    fn start_as(folder: TempDir, settings: &str) -> anyhow::Result<Self> {
         let config = folder.path().join("config/gembridge");
         std::fs::create_dir_all(&config)?;
-        std::fs::write(config.join("gembridge.toml"), CONFIG)?;
-        let mut command = Command::new(built("gembridge")?);
-        command.arg("serve").env_clear().env("PATH", search_path()?).env("BEARER_TOKEN", KEY);
-        command.env("HOME", folder.path());
-        for name in ["CONFIG", "STATE", "CACHE"] {
-            command.env(format!("XDG_{name}_HOME"), folder.path().join(name.to_lowercase()));
-        }
+        std::fs::write(config.join("gembridge.toml"), settings)?;
+        let mut command = command(folder.path())?;
+        command.arg("serve").env("BEARER_TOKEN", KEY);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(File::create(folder.path().join("log"))?);
         let mut process = command.spawn().context("`gembridge serve` did not start")?;
         let stdout = process.stdout.take().context("`gembridge serve` has no stdout")?;
@@ -114,6 +129,16 @@ impl Gateway {
         let tail: Vec<&str> = log.lines().rev().take(5).collect();
         format!("`gembridge serve` said: {}", tail.into_iter().rev().collect::<Vec<_>>().join(" | "))
     }
+}
+
+/// The release binary, with all its folders in this one.
+fn command(folder: &Path) -> anyhow::Result<Command> {
+    let mut command = Command::new(built("gembridge")?);
+    command.env_clear().env("PATH", search_path()?).env("HOME", folder);
+    for name in ["CONFIG", "STATE", "CACHE"] {
+        command.env(format!("XDG_{name}_HOME"), folder.join(name.to_lowercase()));
+    }
+    Ok(command)
 }
 
 impl Seat {

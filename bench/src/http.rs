@@ -81,6 +81,24 @@ impl Target {
         format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {key}\r\n\r\n").into_bytes()
     }
 
+    /// A new key of rank `user`, made by an operator.
+    pub fn create_key(&self, name: &str) -> Vec<u8> {
+        let Self { address, key } = self;
+        let body = format!(r#"{{"name":"{name}","rank":"user"}}"#);
+        format!(
+            "POST /admin/keys HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {key}\r\n\
+             Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        )
+        .into_bytes()
+    }
+
+    pub fn revoke_key(&self, name: &str) -> Vec<u8> {
+        let Self { address, key } = self;
+        format!("DELETE /admin/keys/{name} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {key}\r\n\r\n")
+            .into_bytes()
+    }
+
     pub async fn connect(&self) -> anyhow::Result<Connection> {
         let stream = timeout(PATIENCE, TcpStream::connect(self.address)).await.context("nobody answers")??;
         stream.set_nodelay(true)?;

@@ -5,6 +5,7 @@ mod density;
 mod firehose;
 mod firehose_http;
 mod history;
+mod hostile_guest;
 mod idle;
 mod kill_under_load;
 mod one_token;
@@ -35,6 +36,7 @@ pub const SCENARIOS: &[Scenario] = &[
     Scenario { name: thousand_clients::NAME, about: thousand_clients::ABOUT, run: thousand_clients::run },
     Scenario { name: idle::NAME, about: idle::ABOUT, run: idle::run },
     Scenario { name: history::NAME, about: history::ABOUT, run: history::run },
+    Scenario { name: hostile_guest::NAME, about: hostile_guest::ABOUT, run: hostile_guest::run },
     Scenario { name: tool_round::NAME, about: tool_round::ABOUT, run: tool_round::run },
     Scenario { name: ws_bridge::NAME, about: ws_bridge::ABOUT, run: ws_bridge::run },
 ];

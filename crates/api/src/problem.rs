@@ -102,6 +102,7 @@ impl From<Failure> for Problem {
             FailureKind::RateLimited => Kind::Provider,
             FailureKind::TimedOut => Kind::TimedOut,
             FailureKind::Unavailable { retry_after } => Kind::Unavailable { retry_after },
+            FailureKind::QuotaReached { retry_after } => Kind::QueueFull { retry_after },
             FailureKind::LimitReached => Kind::Agent,
             FailureKind::StoreFailed => Kind::StoreFull,
             FailureKind::Unsupported => Kind::Invalid,

@@ -2,6 +2,7 @@
 //! take turns. A line that is full refuses; a waiter that leaves is gone from its line.
 
 use std::collections::{HashMap, VecDeque};
+use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -21,11 +22,29 @@ pub struct FairLimits {
     /// How long all lines together may be.
     pub waiting_in_all: usize,
     pub shares: Shares,
+    /// Places that guests may have, where not everybody may have all.
+    pub guests: Option<GuestLimits>,
 }
 
 impl Default for FairLimits {
     fn default() -> Self {
-        Self { running: 64, waiting: 256, waiting_in_all: 4_096, shares: Shares::default() }
+        Self { running: 64, waiting: 256, waiting_in_all: 4_096, shares: Shares::default(), guests: None }
+    }
+}
+
+/// What principals may have of something who are not the operator.
+#[derive(Clone)]
+pub struct GuestLimits {
+    pub each: usize,
+    /// All of them at once; the rest is left to the operator.
+    pub together: usize,
+    pub is_guest: Arc<dyn Fn(&Principal) -> bool + Send + Sync>,
+}
+
+impl fmt::Debug for GuestLimits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { each, together, .. } = self;
+        f.debug_struct("GuestLimits").field("each", each).field("together", together).finish_non_exhaustive()
     }
 }
 
@@ -157,7 +176,13 @@ impl FairLimits {
     }
 
     fn most_running(&self, principal: &Principal) -> usize {
-        self.share(principal).running.unwrap_or(self.running).clamp(1, self.running.max(1))
+        let of_guest = self.limits_of(principal).map_or(usize::MAX, |guests| guests.each.min(guests.together));
+        let of_share = self.share(principal).running.unwrap_or(self.running);
+        of_share.min(of_guest).clamp(1, self.running.max(1))
+    }
+
+    fn limits_of(&self, principal: &Principal) -> Option<&GuestLimits> {
+        self.guests.as_ref().filter(|guests| (guests.is_guest)(principal))
     }
 
     fn most_waiting(&self, principal: &Principal) -> usize {
@@ -178,13 +203,25 @@ impl Lines {
         if self.waiting > 0 || self.running + places > limits.running.max(1) {
             return false;
         }
+        let is_open = self.is_open_to(principal, places, limits);
         let line = self.of.entry(principal.clone()).or_default();
-        let has_room = line.running + places <= limits.most_running(principal);
+        let has_room = is_open && line.running + places <= limits.most_running(principal);
         if has_room {
             line.running += places;
             self.running += places;
         }
         has_room
+    }
+
+    /// Whether so many places more leave the operator what guests may not have. One guest may always have one turn.
+    fn is_open_to(&self, principal: &Principal, places: usize, limits: &FairLimits) -> bool {
+        let Some(guests) = &limits.guests else { return true };
+        if self.running + places <= guests.together || !(guests.is_guest)(principal) {
+            return true;
+        }
+        let lines = self.of.iter().filter(|(principal, _)| (guests.is_guest)(principal));
+        let running: usize = lines.map(|(_, line)| line.running).sum();
+        running == 0 || running + places <= guests.together
     }
 
     fn stand(&mut self, principal: &Principal, places: usize, limits: &FairLimits) -> Result<Spot, LineFull> {
@@ -245,7 +282,8 @@ impl Lines {
             let Some(line) = self.of.get(principal) else { return false };
             let head = line.waiting.front().map_or(0, |waiting| waiting.places);
             // Alone it may always run: it may have come when it was allowed more.
-            line.running == 0 || line.running + head <= limits.most_running(principal)
+            (line.running == 0 || line.running + head <= limits.most_running(principal))
+                && self.is_open_to(principal, head, limits)
         };
         let able = self.turns.iter().enumerate().filter(|(_, principal)| may_run(principal));
         able.min_by_key(|(at, principal)| (std::cmp::Reverse(limits.share(principal).priority), *at)).map(|(at, _)| at)

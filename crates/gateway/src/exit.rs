@@ -61,6 +61,7 @@ impl ExitCode {
             | FailureKind::Crashed
             | FailureKind::Protocol
             | FailureKind::Unavailable { .. }
+            | FailureKind::QuotaReached { .. }
             | FailureKind::LimitReached
             | FailureKind::Forbidden
             | FailureKind::StoreFailed

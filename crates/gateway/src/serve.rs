@@ -6,13 +6,14 @@ mod agents;
 mod audit;
 mod banner;
 mod housekeeping;
+mod idle;
 mod models;
 mod notify;
 mod operator;
-mod places;
 mod reach;
 mod retention;
 mod running;
+mod session_cap;
 mod signals;
 mod tap;
 mod tenant_driver;
@@ -58,6 +59,7 @@ use operator::{Operator, Parts};
 use reach::Reachable;
 use retention::Retiring;
 use running::{Care, Gateway};
+use session_cap::Allotment;
 
 /// How much the log of a gateway says where nobody says otherwise.
 pub const LOG_LEVEL: Level = Level::Info;
@@ -114,7 +116,8 @@ fn open(
         metrics::begin_agent(served.name.as_str());
     }
     let live = SessionsConfig { live: settings.limits.sessions.0 as usize };
-    let sessions = Sessions::new(Arc::new(audit::AuditedStore(store.clone())), setups, live);
+    let of_guests = agents::guest_limits(Allotment::of(live.live, None), &keys);
+    let sessions = Sessions::new(Arc::new(audit::AuditedStore(store.clone())), setups, live).with_guests(of_guests);
     let sessions = Arc::new(sessions.with_tool_host(Arc::new(tools::Patient(tools.clone()))));
     let openai = open_ai(&sessions, &served, &keys, context);
     let readiness = Readiness::default();
@@ -136,7 +139,7 @@ fn open(
     warn_about(&addresses, &served, &reachable, settings);
     terminal::print(&Banner { addresses: &addresses, agent: &served[0].agent, key: shown }.text())?;
     let retiring = Retiring::new(store, &settings.sessions);
-    let housekeeping = Housekeeping::new(&sessions, &served, settings, wanted);
+    let housekeeping = Housekeeping::new(&sessions, &keys, &served, settings, wanted);
     let care = Care::new(guard, keys, reachable, readiness, openai, served);
     let metrics = counted;
     Ok(Gateway { server, app, acp_port, acp, tap, care, housekeeping, retiring, sessions, tools, spawner, metrics })
@@ -226,7 +229,7 @@ fn guard_config(settings: &Settings, reachable: &Reachable) -> Result<GuardConfi
     })
 }
 
-fn open_ai(sessions: &Arc<Sessions>, served: &[Served], keys: &FileKeys, context: &Context) -> Arc<OpenAi> {
+fn open_ai(sessions: &Arc<Sessions>, served: &[Served], keys: &Arc<FileKeys>, context: &Context) -> Arc<OpenAi> {
     let settings = &context.config.settings;
     let default = &served[0];
     let catalog = CatalogConfig {
@@ -237,7 +240,8 @@ fn open_ai(sessions: &Arc<Sessions>, served: &[Served], keys: &FileKeys, context
     let queue = |served: &Served| {
         let waiting = served.agent.profile.chosen.queue.unwrap_or(settings.limits.queue.0) as usize;
         let running = agents::turns(settings, &served.agent);
-        (served.name.clone(), FairLimits { running, waiting, shares: keys.shares(), ..FairLimits::default() })
+        let guests = Some(agents::guest_limits(agents::allotment(settings, running), keys));
+        (served.name.clone(), FairLimits { running, waiting, shares: keys.shares(), guests, ..FairLimits::default() })
     };
     let config = OpenAiConfig {
         fold_budget: usize::try_from(settings.openai.history.0).unwrap_or(usize::MAX),

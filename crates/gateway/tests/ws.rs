@@ -12,6 +12,10 @@ mod faults;
 #[path = "serve/gateway.rs"]
 #[expect(dead_code, reason = "shared with the tests of `serve`, which use the rest")]
 mod gateway;
+#[path = "ws/guests.rs"]
+mod guests;
+#[path = "ws/hostile.rs"]
+mod hostile;
 #[path = "serve/http.rs"]
 #[expect(dead_code, reason = "shared with the tests of `serve`, which use the rest")]
 mod http;

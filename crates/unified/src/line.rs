@@ -177,6 +177,10 @@ impl From<&Failure> for RunError {
                 retry_after_ms = u64::try_from(retry_after.as_millis()).ok();
                 "unavailable"
             }
+            FailureKind::QuotaReached { retry_after } => {
+                retry_after_ms = u64::try_from(retry_after.as_millis()).ok();
+                "quota_reached"
+            }
             FailureKind::RateLimited => "rate_limited",
             FailureKind::Crashed => "crashed",
             FailureKind::Protocol => "protocol",

@@ -116,13 +116,13 @@ async fn f7_unfinished_messages_of_one_key_hold_at_most_its_share_of_the_memory(
     let stage = Stage::with(&Troupe::echo(), small_budget());
     let mut first = Raw::connect(&stage, ANN).await;
     // Half in one frame and half in a fragment: both are held.
-    first.send(TEXT, 50_000, &[b'x'; 50_000]).await;
-    first.send(CONTINUATION, 49_000, &[b'x'; 40_000]).await;
+    first.send(TEXT, 50_000, &vec![b'x'; 50_000]).await;
+    first.send(CONTINUATION, 49_000, &vec![b'x'; 40_000]).await;
     first.send(PING, 0, b"").await;
     let mut others = Vec::new();
     for _ in 0..5 {
         let mut socket = Raw::connect(&stage, ANN).await;
-        socket.send(TEXT, 90_000, &[b'x'; 80_000]).await;
+        socket.send(TEXT, 90_000, &vec![b'x'; 80_000]).await;
         others.push(socket);
     }
     for mut socket in others {
@@ -145,9 +145,9 @@ async fn f7_unfinished_messages_of_one_key_hold_at_most_its_share_of_the_memory(
 async fn f7_what_a_socket_held_comes_back_when_it_is_gone() {
     let stage = Stage::with(&Troupe::echo(), small_budget());
     let mut socket = Raw::connect(&stage, ANN).await;
-    socket.send(TEXT, 99_000, &[b'x'; 98_900]).await;
+    socket.send(TEXT, 99_000, &vec![b'x'; 98_900]).await;
     let mut second = Raw::connect(&stage, ANN).await;
-    second.send(TEXT, 90_000, &[b'x'; 80_000]).await;
+    second.send(TEXT, 90_000, &vec![b'x'; 80_000]).await;
     assert_eq!(second.closed().await.0, 1013, "the first one is held");
     drop(socket);
     let message = padded_ping(90_000);
@@ -190,7 +190,7 @@ async fn f7_an_unfinished_message_has_a_deadline_that_pings_do_not_extend() {
 async fn f7_a_message_that_comes_steadily_passes_however_many_pieces_it_has() {
     let bodies = BodyLimits { idle: Duration::from_secs(20), ..BodyLimits::default() };
     let config = AcpConfig { silence: Duration::from_millis(100), ..AcpConfig::default() };
-    let stage = Stage::with(&Troupe::echo(), Setting { bodies, config, ..Setting::default() });
+    let stage = Stage::with(&Troupe::echo(), Setting { config, bodies, ..Setting::default() });
     let mut socket = Raw::connect(&stage, ANN).await;
     let message = padded_ping(20_000);
     // One frame, so that no sign of life can come in between.

@@ -56,6 +56,8 @@ pub enum FailureKind {
     TimedOut,
     /// No agent can be had now; a later attempt may succeed.
     Unavailable { retry_after: Duration },
+    /// Whoever asked has as much as it may have at once.
+    QuotaReached { retry_after: Duration },
     /// A bound of ours was reached.
     LimitReached,
     /// What must be kept could not be written.

@@ -88,6 +88,11 @@ pub enum Command {
         title: Arc<str>,
         reply: oneshot::Sender<Result<(), Error>>,
     },
+    /// Closes the session at its agent if nothing runs or waits in it, whoever follows it. Answered when the agent has
+    /// let go of it.
+    ReleaseAgent {
+        reply: oneshot::Sender<Result<(), Error>>,
+    },
     /// Ends the session's task if nothing runs or waits in it and nobody follows it. Decided by the owner: whoever
     /// looked a moment ago may have been overtaken by a prompt.
     Retire {
@@ -247,6 +252,11 @@ impl SessionHandle {
         self.nameplate.awaits_results()
     }
 
+    /// Whether an agent is open for it, or being opened. Nobody is asked, so that it may be a moment behind.
+    pub fn has_agent(&self) -> bool {
+        self.nameplate.has_agent()
+    }
+
     pub fn is_closed(&self) -> bool {
         self.mailbox.is_closed()
     }
@@ -331,6 +341,15 @@ impl SessionHandle {
 
     pub async fn rename(&self, title: Arc<str>) -> Result<(), Error> {
         self.ask(|reply| Command::Rename { title, reply }).await
+    }
+
+    /// Closes the session at its agent while it is idle; refused as busy otherwise. Those who follow it notice nothing: its
+    /// next prompt opens an agent again, which is told what was said.
+    pub async fn release_agent(&self) -> Result<(), Error> {
+        match self.ask(|reply| Command::ReleaseAgent { reply }).await {
+            Err(Error::Closed) => Ok(()),
+            other => other,
+        }
     }
 
     /// Ends the session's task if it is not used at all; refused as busy otherwise. The log stays.

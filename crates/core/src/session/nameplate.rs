@@ -11,12 +11,17 @@ use crate::store::SessionRecord;
 pub(super) struct Nameplate {
     owner: RwLock<Owner>,
     awaits_results: AtomicBool,
+    has_agent: AtomicBool,
 }
 
 impl Nameplate {
     pub(super) fn of(record: &SessionRecord) -> Self {
         let (principal, agent, model) = (record.principal.clone(), record.agent.clone(), record.model.clone());
-        Self { owner: RwLock::new(Owner { principal, agent, model }), awaits_results: AtomicBool::new(false) }
+        Self {
+            owner: RwLock::new(Owner { principal, agent, model }),
+            awaits_results: AtomicBool::new(false),
+            has_agent: AtomicBool::new(false),
+        }
     }
 
     pub(super) fn owner(&self) -> Owner {
@@ -34,5 +39,13 @@ impl Nameplate {
     /// Comes before the log tells of it, so that nobody who was told of a call reads here that none waits.
     pub(super) fn set_awaits_results(&self, awaits: bool) {
         self.awaits_results.store(awaits, Ordering::Release);
+    }
+
+    pub(super) fn has_agent(&self) -> bool {
+        self.has_agent.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_has_agent(&self, has_agent: bool) {
+        self.has_agent.store(has_agent, Ordering::Relaxed);
     }
 }

@@ -18,6 +18,7 @@ use super::overview::Overview;
 use super::unfinished::unfinished_turns;
 use crate::driver::{Driver, Resume, SessionSpec, SlashCommands, ToolServer};
 use crate::error::Error;
+use crate::fair::GuestLimits;
 use crate::limit::Limits;
 use crate::log::{Draft, LogEntry, SessionLog};
 use crate::model::{AgentName, Principal, Seq, SessionFacts, SessionId, Timestamp, TurnId};
@@ -61,6 +62,7 @@ pub struct Sessions {
     store: Arc<dyn Store>,
     agents: HashMap<AgentName, AgentSetup>,
     config: SessionsConfig,
+    guests: Option<GuestLimits>,
     tool_host: Option<Arc<dyn ToolHost>>,
     overview: Arc<Overview>,
     inner: Mutex<Inner>,
@@ -114,7 +116,15 @@ const MAILBOX: usize = 64;
 
 impl Sessions {
     pub fn new(store: Arc<dyn Store>, agents: HashMap<AgentName, AgentSetup>, config: SessionsConfig) -> Self {
-        Self { store, agents, config, tool_host: None, overview: Arc::new(Overview::new()), inner: Mutex::default() }
+        let overview = Arc::new(Overview::new());
+        Self { store, agents, config, guests: None, tool_host: None, overview, inner: Mutex::default() }
+    }
+
+    /// How many sessions guests may have in memory.
+    #[must_use]
+    pub fn with_guests(mut self, guests: GuestLimits) -> Self {
+        self.guests = Some(guests);
+        self
     }
 
     /// Where agents find the tools that clients run. Without one, none can be offered.
@@ -139,7 +149,7 @@ impl Sessions {
     /// Begins a session. Its agent is opened by the first prompt, or by [`SessionHandle::wake`].
     pub async fn create(&self, new: NewSession) -> Result<SessionHandle, Error> {
         let setup = self.setup(&new.agent)?.clone();
-        self.check_room()?;
+        self.check_room(&new.principal)?;
         let now = Timestamp::now();
         let record = SessionRecord {
             id: SessionId::new(),
@@ -187,7 +197,7 @@ impl Sessions {
         if !viewer.may_see(&record.principal) {
             return Err(unknown());
         }
-        self.check_room()?;
+        self.check_room(&record.principal)?;
         loop {
             match self.enter(id) {
                 Found::Live(live) => return Ok(live.handle),
@@ -329,14 +339,33 @@ impl Sessions {
         }
     }
 
-    fn check_room(&self) -> Result<(), Error> {
+    fn check_room(&self, principal: &Principal) -> Result<(), Error> {
         let mut inner = self.lock();
         while inner.tasks.try_join_next().is_some() {}
         inner.places.retain(|_, place| !place.is_free());
-        if inner.places.len() < self.config.live {
+        let full = |what| Err(Error::Busy { what, retry_after: Duration::from_secs(10) });
+        if inner.places.len() >= self.config.live {
+            return full("the gateway's table of sessions");
+        }
+        let Some(guests) = self.guests.as_ref().filter(|guests| (guests.is_guest)(principal)) else { return Ok(()) };
+        if inner.places.len() < guests.each.min(guests.together) {
             return Ok(());
         }
-        Err(Error::Busy { what: "the gateway's table of sessions", retry_after: Duration::from_secs(10) })
+        let owners = || inner.places.values().filter_map(|place| Some(&place.live.as_ref()?.principal));
+        if owners().filter(|owner| *owner == principal).count() >= guests.each {
+            return full("this key's share of the gateway's table of sessions");
+        }
+        // Asked once for each owner: it costs more than to compare names.
+        let mut of_guests = 0;
+        let mut of_owner: HashMap<&Principal, usize> = HashMap::new();
+        owners().for_each(|owner| *of_owner.entry(owner).or_default() += 1);
+        for (owner, sessions) in of_owner {
+            of_guests += if (guests.is_guest)(owner) { sessions } else { 0 };
+        }
+        if of_guests >= guests.together {
+            return full("the guests' share of the gateway's table of sessions");
+        }
+        Ok(())
     }
 
     /// Never held across an await; a panic while it was held left nothing half-done.

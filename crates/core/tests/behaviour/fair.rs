@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use gembridge_core::fair::{FairLimits, FairQueue, FairStatus, LineFull, Permit, Share, Shares, Waiter};
+use gembridge_core::fair::{FairLimits, FairQueue, FairStatus, GuestLimits, LineFull, Permit, Share, Shares, Waiter};
 use gembridge_core::model::Principal;
 use proptest::prelude::*;
 
@@ -84,6 +85,26 @@ fn a_waiter_that_leaves_just_as_it_is_admitted_gives_its_place_back() {
     drop(admitted);
     assert!(ready(&mut next).is_some());
     assert_eq!(queue.status(), FairStatus { running: 0, waiting: 0 });
+}
+
+#[test]
+fn f6_guests_leave_places_to_each_other_and_to_the_operator() {
+    let is_guest = Arc::new(|principal: &Principal| principal.as_str() != "op");
+    let guests = Some(GuestLimits { each: 2, together: 3, is_guest });
+    let queue = FairQueue::new(FairLimits { running: 4, guests, ..FairLimits::default() });
+    let mut entered: Vec<_> = ["ann", "ann", "ann", "bob", "bob", "op", "op"].map(|name| enter(&queue, name)).into();
+    let mut permits: Vec<_> = entered.iter_mut().map(ready).collect();
+    let has: Vec<_> = permits.iter().map(Option::is_some).collect();
+    assert_eq!(has, [true, true, false, true, false, true, false]);
+    // What the operator gives back is not for guests, and what a guest gives back goes to the operator's turn in line.
+    permits[5] = None;
+    assert!(ready(&mut entered[6]).is_some_and(|again| {
+        permits[5] = Some(again);
+        true
+    }));
+    permits[0] = None;
+    let third = ready(&mut entered[2]);
+    assert!(third.is_some() && ready(&mut entered[4]).is_none());
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! What an agent hears of a session that it takes over from another.
 
 use gembridge_core::driver::{Parting, Signal, SlashCommands};
+use gembridge_core::error::Error;
 use gembridge_core::limit::Limits;
 use gembridge_core::model::{Event, Outcome, Prompt, TurnId};
 use gembridge_core::session::{Footing, NewSession, SessionHandle, SessionsConfig, Submission};
@@ -347,4 +348,27 @@ async fn what_a_session_began_with_is_told_whatever_became_of_its_first_turn() {
     assert_eq!(reader.until_ended(TurnId(1)).await, Outcome::Cancelled);
     prompt(&session, "two").await;
     world.desk.open("b").await.expect_prompt(&format!("{FOLDED}\n\n[User]\ntwo")).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn f6_an_idle_session_gives_its_agent_up_while_it_is_followed_and_goes_on_with_another() {
+    let mut world = World::new();
+    let session = world.session().await;
+    let mut reader = Reader::of(&session, &world.store).await;
+    prompt(&session, "one").await;
+    let mut agent = world.desk.open("a").await;
+    agent.expect_prompt("one").await;
+    assert!(matches!(session.release_agent().await, Err(Error::Busy { .. })), "a turn runs");
+    agent.does([text("ONE"), done()]).await;
+    assert_eq!(reader.until_ended(TurnId(1)).await, finished());
+    assert!(session.has_agent());
+    let (released, ()) = tokio::join!(session.release_agent(), agent.expect_close(Parting::Release));
+    released.unwrap();
+    assert!(!session.has_agent() && !session.is_closed());
+    session.release_agent().await.unwrap();
+    prompt(&session, "two").await;
+    let mut next = world.desk.open("b").await;
+    next.expect_prompt("[User]\none\n\n[Assistant]\nONE\n\n[User]\ntwo").await;
+    next.does([text("TWO"), done()]).await;
+    assert_eq!(reader.until_ended(TurnId(2)).await, finished());
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use gembridge_core::driver::{Change, Parting};
 use gembridge_core::error::Error;
+use gembridge_core::fair::GuestLimits;
 use gembridge_core::limit::Limits;
 use gembridge_core::log::LogEntry;
 use gembridge_core::model::{Event, FailureKind, Principal, Prompt, Seq, SessionId, Timestamp, TurnId};
@@ -322,4 +323,23 @@ async fn a_session_of_an_agent_that_is_not_configured_is_refused_by_name() {
     new.agent = gembridge_core::model::AgentName::new("nobody");
     let refused = world.sessions.create(new).await.map(|session| session.id());
     assert!(matches!(&refused, Err(Error::Invalid(text)) if text.contains("`nobody`")), "{refused:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn f6_one_guest_cannot_fill_the_table_of_sessions() {
+    let World { sessions, .. } = World::on(MemoryStore::default(), Limits::default(), SessionsConfig { live: 6 });
+    let sessions = std::sync::Arc::into_inner(sessions).expect("nobody else has it");
+    let is_guest = std::sync::Arc::new(|principal: &Principal| principal.as_str() != "op");
+    let sessions = sessions.with_guests(GuestLimits { each: 2, together: 4, is_guest });
+    let mut refused = Vec::new();
+    for owner in ["ann", "ann", "ann", "bob", "op", "bob", "eve", "op", "op"] {
+        refused.extend(sessions.create(new_session(owner)).await.err().map(|error| (owner, error.to_string())));
+    }
+    let told: Vec<_> = refused.iter().map(|(owner, error)| (*owner, error.split(" is full").next().unwrap())).collect();
+    let expected = [
+        ("ann", "this key's share of the gateway's table of sessions"),
+        ("eve", "the guests' share of the gateway's table of sessions"),
+        ("op", "the gateway's table of sessions"),
+    ];
+    assert_eq!(told, expected);
 }

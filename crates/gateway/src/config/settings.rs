@@ -142,6 +142,9 @@ pub struct LimitSettings {
     /// Sessions of one agent that may wait for their next message; the one used longest ago leaves first. Without it: as
     /// many as fill four of the agent's processes.
     pub idle_sessions: Option<Count>,
+    /// Sessions of one agent that a guest's key may have open, and turns that it may run, at once; idle ones are closed at
+    /// the agent for others. Without it: a third of what the agent has. Admin keys have no such bound.
+    pub sessions_per_key: Option<Count>,
     /// A session that nobody uses for this long leaves the memory, and its agent is told to forget it.
     pub keep: Span,
 }
@@ -159,6 +162,7 @@ impl Default for LimitSettings {
             queue: Count(256),
             sessions: Count(4_096),
             idle_sessions: None,
+            sessions_per_key: None,
             keep: Span(Duration::from_mins(30)),
         }
     }

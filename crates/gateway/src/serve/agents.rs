@@ -4,8 +4,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use gembridge_core::driver::Driver;
+use gembridge_core::fair::GuestLimits;
 use gembridge_core::limit::Limits;
-use gembridge_core::model::AgentName;
+use gembridge_core::model::{AgentName, Principal};
 use gembridge_core::session::AgentSetup;
 use gembridge_core::turn::PermissionPolicy;
 use gembridge_drivers::acp::{AcpSetup, Forms, Home, Spares};
@@ -13,7 +14,7 @@ use gembridge_drivers::profile::Execution;
 use gembridge_process::Spawner;
 use tokio::sync::Notify;
 
-use super::places::Placed;
+use super::session_cap::{Allotment, CappedDriver, SessionCap};
 use super::tenant_driver::TenantDriver;
 use crate::agents::{self, Agent, Chosen};
 use crate::app::bridge;
@@ -30,7 +31,7 @@ const TURNS_OF_THE_BUILT_IN: usize = 1_024;
 const WAITING_PROCESSES: u32 = 4;
 const WAITING_AT_LEAST: usize = 16;
 
-/// Places for sessions that are opened only to ask what the agent offers.
+/// Sessions that are opened only to ask what the agent offers.
 const LEARNERS: usize = 4;
 
 /// Its folder and its log.
@@ -43,13 +44,14 @@ pub struct Served {
     pub name: AgentName,
     pub agent: Agent,
     pub driver: Arc<TenantDriver>,
+    pub cap: SessionCap,
 }
 
 /// The agents, the default one first.
 pub struct Agents {
     pub served: Vec<Served>,
     pub setups: HashMap<AgentName, AgentSetup>,
-    /// Told when somebody waits for a place with an agent.
+    /// Told when somebody waits for a session of an agent.
     pub wanted: Arc<Notify>,
 }
 
@@ -85,12 +87,13 @@ impl Agents {
             let driver = Arc::new(TenantDriver::new(name.clone(), keys, spares, move || setup.clone()));
             let served: Arc<dyn Driver> = Arc::<TenantDriver>::clone(&driver);
             let settings = &context.config.settings;
-            let places = turns(settings, &agent) + waiting(settings, &agent) + LEARNERS;
-            let places = places.min(affordable(&agent)).max(2);
-            let capped = Arc::new(Placed::new(served, name.clone(), places, Arc::clone(&agents.wanted)));
+            let open = turns(settings, &agent) + waiting(settings, &agent) + LEARNERS;
+            let open = open.min(affordable(&agent)).max(2);
+            let cap = SessionCap::new(allotment(settings, open), Arc::clone(&agents.wanted));
+            let capped = Arc::new(CappedDriver::new(served, name.clone(), keys, cap.clone()));
             let limits = limits(settings, &agent);
             agents.setups.insert(name.clone(), AgentSetup { driver: capped, limits, policy });
-            agents.served.push(Served { name, agent, driver });
+            agents.served.push(Served { name, agent, driver, cap });
         }
         agents
     }
@@ -105,6 +108,18 @@ pub fn turns(settings: &Settings, agent: &Agent) -> usize {
         None => TURNS,
     };
     wished.min(affordable(agent) * 4 / 5).max(1)
+}
+
+/// How `all` of what an agent has are shared out between operators and guests.
+pub fn allotment(settings: &Settings, all: usize) -> Allotment {
+    Allotment::of(all, settings.limits.sessions_per_key.map(|each| each.0 as usize))
+}
+
+/// The same for whoever tells guests by their names.
+pub fn guest_limits(allotment: Allotment, keys: &Arc<FileKeys>) -> GuestLimits {
+    let keys = Arc::clone(keys);
+    let is_guest = Arc::new(move |principal: &Principal| !keys.is_operator(principal));
+    GuestLimits { each: allotment.each, together: allotment.guests, is_guest }
 }
 
 /// How many sessions of an agent may wait for their next message.

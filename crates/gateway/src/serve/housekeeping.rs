@@ -1,18 +1,23 @@
-//! Sessions that wait for their next message hold a place in an agent's process. Stateless clients leave many behind:
-//! those that were used longest ago leave the memory first. Their logs stay, and whoever comes back to one gets its
-//! history told anew.
+//! Sessions that wait for their next message take up room in an agent's process. Stateless clients leave many behind:
+//! those that were used longest ago leave the memory first. Where somebody waits for a session of an agent, idle ones are
+//! closed at the agent, followed or not. Their logs stay, and the agent that the next prompt opens is told what was said.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use gembridge_api::identity::Rank;
+use gembridge_core::error::Error;
 use gembridge_core::model::AgentName;
 use gembridge_core::session::{Description, SessionHandle, Sessions, Standing, TurnState};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
 use super::agents::{Served, waiting};
+use super::idle::{Attached, Idle, choose};
+use super::session_cap::SessionCap;
 use crate::config::settings::Settings;
+use crate::keys::FileKeys;
 
 /// Never fewer than this.
 const AT_LEAST: usize = 1;
@@ -23,18 +28,38 @@ const AT_ONCE: usize = 64;
 /// Often enough that a burst of new sessions meets no full table.
 const PERIOD: Duration = Duration::from_millis(200);
 
+/// How long those who wait may gather before idle sessions are closed for them.
+const GATHERING: Duration = Duration::from_millis(5);
+
+/// How long idle sessions may take to close before others are looked at. One that takes longer goes on closing.
+const CLOSING: Duration = Duration::from_secs(2);
+
 pub struct Housekeeping {
     sessions: Arc<Sessions>,
+    keys: Arc<FileKeys>,
     /// Waiting sessions that each agent may have.
     most: HashMap<AgentName, usize>,
-    /// Told when somebody waits for a place.
+    caps: Vec<(AgentName, SessionCap)>,
+    /// Told when somebody waits for a session of an agent.
     wanted: Arc<Notify>,
 }
 
 impl Housekeeping {
-    pub fn new(sessions: &Arc<Sessions>, served: &[Served], settings: &Settings, wanted: Arc<Notify>) -> Self {
+    pub fn new(
+        sessions: &Arc<Sessions>,
+        keys: &Arc<FileKeys>,
+        served: &[Served],
+        settings: &Settings,
+        wanted: Arc<Notify>,
+    ) -> Self {
         let most = |served: &Served| (served.name.clone(), waiting(settings, &served.agent));
-        Self { sessions: Arc::clone(sessions), most: served.iter().map(most).collect(), wanted }
+        Self {
+            sessions: Arc::clone(sessions),
+            keys: Arc::clone(keys),
+            most: served.iter().map(most).collect(),
+            caps: served.iter().map(|served| (served.name.clone(), served.cap.clone())).collect(),
+            wanted,
+        }
     }
 
     /// Never resolves.
@@ -43,11 +68,46 @@ impl Housekeeping {
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             tokio::select! {
-                _ = tick.tick() => {}
-                () = self.wanted.notified() => {}
+                _ = tick.tick() => self.clear().await,
+                () = self.wanted.notified() => tokio::time::sleep(GATHERING).await,
             }
-            self.clear().await;
+            for (agent, cap) in &self.caps {
+                self.make_room(agent, cap).await;
+            }
         }
+    }
+
+    /// Closes an idle session at the agent for each one who waits for a session of it.
+    async fn make_room(&self, agent: &AgentName, cap: &SessionCap) {
+        let demands = cap.demands();
+        if demands.is_empty() {
+            return;
+        }
+        let chosen = choose(&demands, self.idle(agent), cap.by_key());
+        if !chosen.is_empty() {
+            tracing::debug!(%agent, wanted = demands.len(), closing = chosen.len(), "idle sessions give way");
+            let closed = tokio::time::timeout(CLOSING, close(chosen.into_iter(), Followed::AtTheAgent)).await;
+            if closed.is_err() {
+                tracing::warn!(%agent, "idle sessions take long to close at their agent");
+            }
+        }
+    }
+
+    /// Sessions of this agent that have a process and are not at work, as they looked the last time that they changed.
+    fn idle(&self, agent: &AgentName) -> Vec<Idle<SessionHandle>> {
+        let idle = |session: SessionHandle| {
+            let view = self.sessions.view(session.id())?;
+            let is_idle = session.has_agent() && view.record.agent == *agent && seems_idle(view.standing);
+            let owner = view.record.principal.clone();
+            is_idle.then(|| Idle {
+                rank: if self.keys.is_operator(&owner) { Rank::Admin } else { Rank::User },
+                attached: if view.watchers.count() > 0 { Attached::Yes } else { Attached::No },
+                used: view.record.updated,
+                session,
+                owner,
+            })
+        };
+        self.sessions.live().into_iter().filter_map(idle).collect()
     }
 
     async fn clear(&self) {
@@ -71,7 +131,7 @@ impl Housekeeping {
                 sessions.sort_by_key(|(_, found)| found.record.updated);
                 sessions.truncate(surplus);
                 tracing::debug!(%agent, closing = surplus, "sessions that waited longest leave the memory");
-                close(sessions.into_iter().map(|(session, _)| session)).await;
+                close(sessions.into_iter().map(|(session, _)| session), Followed::Stay).await;
             }
         }
     }
@@ -95,10 +155,22 @@ async fn described(sessions: Vec<SessionHandle>) -> Vec<(SessionHandle, Descript
     asked.join_all().await.into_iter().filter_map(|(session, found)| Some((session, found.ok()?))).collect()
 }
 
+/// What becomes of an idle session that a client follows.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Followed {
+    Stay,
+    /// It is closed at its agent and stays in memory.
+    AtTheAgent,
+}
+
 /// Ends them, some at once: each waits for its agent and for the disk.
-async fn close(mut sessions: impl Iterator<Item = SessionHandle>) {
+async fn close(mut sessions: impl Iterator<Item = SessionHandle>, followed: Followed) {
     let end = |session: SessionHandle| async move {
-        if let Err(error) = session.retire().await {
+        let mut closed = session.retire().await;
+        if matches!(closed, Err(Error::Busy { .. })) && followed == Followed::AtTheAgent {
+            closed = session.release_agent().await;
+        }
+        if let Err(error) = closed {
             tracing::debug!(session = %session.id(), %error, "a waiting session did not close");
         }
     };

@@ -6,10 +6,11 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::{Actor, Beside, Next, Stage, answer, report};
-use crate::driver::{Change, Changed, SlashCommands};
+use crate::driver::{Change, Changed, Parting, SlashCommands};
 use crate::error::Error;
 use crate::log::{Attachment, Draft, From, Pace};
 use crate::model::{Answer, AskId, ClientId, Content, Event, Outcome, Prompt, SessionFacts, TurnId};
+use crate::session::agent::Agent;
 use crate::session::handle::{Accepted, Command, Description, Durable, Footing, Joined, Submission, TurnState};
 use crate::session::queue::{Attempt, Memory, Waiting};
 use crate::turn::Turn;
@@ -17,7 +18,11 @@ use crate::turn::Turn;
 impl Actor {
     pub(super) fn on_command(&mut self, command: Command) -> Next {
         // Looking at a session is not using it.
-        if !matches!(command, Command::Describe { .. } | Command::Record { .. } | Command::Retire { .. }) {
+        let is_use = !matches!(
+            command,
+            Command::Describe { .. } | Command::Record { .. } | Command::Retire { .. } | Command::ReleaseAgent { .. }
+        );
+        if is_use {
             self.idle_since = Instant::now();
         }
         match command {
@@ -64,6 +69,7 @@ impl Actor {
                 let result = self.journal.append(vec![Draft { turn: None, event: Event::Title(title), frame: None }]);
                 answer(reply, result.map(|_| ()));
             }
+            Command::ReleaseAgent { reply } => self.on_release_agent(reply),
             Command::Retire { reply } => {
                 if !self.is_unused() {
                     let retry_after = self.limits.keep;
@@ -83,7 +89,30 @@ impl Actor {
 
     /// Nothing runs or waits in it, and nobody follows it.
     fn is_unused(&mut self) -> bool {
-        matches!(self.stage, Stage::Idle) && self.queue.len() == 0 && self.journal.followers() == 0
+        self.is_idle() && self.journal.followers() == 0
+    }
+
+    fn is_idle(&self) -> bool {
+        matches!(self.stage, Stage::Idle) && self.queue.len() == 0
+    }
+
+    fn on_release_agent(&mut self, reply: oneshot::Sender<Result<(), Error>>) {
+        if !self.is_idle() || !self.waking.is_empty() {
+            let retry_after = self.limits.keep;
+            return answer(reply, Err(Error::Busy { what: "the session", retry_after }));
+        }
+        let Agent::Live { session, .. } = std::mem::replace(&mut self.agent, Agent::Absent) else {
+            return answer(reply, Ok(()));
+        };
+        if self.last_turn > TurnId(0) {
+            self.agent_lost("the session was idle, and another one needed its agent".into());
+        }
+        let closing = session.close(Parting::Release);
+        self.beside.spawn(async move {
+            closing.await;
+            answer(reply, Ok(()));
+            Beside::AgentClosed
+        });
     }
 
     fn on_converse(&mut self, submission: Submission, pace: Pace) -> Result<(Accepted, Attachment), Error> {

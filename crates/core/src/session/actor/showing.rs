@@ -16,6 +16,7 @@ pub(super) struct Look {
 impl Actor {
     /// Posts what changed since the last time, if anything did.
     pub(super) fn show(&mut self) {
+        self.nameplate.set_has_agent(!self.agent.is_absent());
         let look = self.look();
         if self.shown != Some(look) {
             self.shown = Some(look);

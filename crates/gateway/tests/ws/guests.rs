@@ -1,0 +1,120 @@
+//! What one guest's key may take of an agent and of the memory, and what is left to others.
+
+use serde_json::json;
+
+use crate::client::{Client, said};
+use crate::gateway::{Gateway, Home, post, said as messages};
+
+/// Twelve sessions of the agent in all: four turns, four that wait, four to ask what it offers. One is left to operators,
+/// and a guest's key has four of them and one of the turns.
+const SMALL: &str = "limits.turns = 4\nlimits.idle_sessions = 4\n";
+const ALL: usize = 12;
+
+fn guest(gateway: &Gateway, key: &str) -> Client {
+    let mut client = Client::connect_to(gateway.address, key, "/acp").expect("it is let in");
+    client.call("initialize", &json!({ "protocolVersion": 1 })).unwrap();
+    client
+}
+
+#[test]
+fn f6_idle_sessions_of_one_guest_leave_operators_and_other_guests_their_places() {
+    let gateway = Home::new().with_fake(&[], SMALL).serve_fake();
+    let (ann, bob) = (gateway.home.key("ann"), gateway.home.key("bob"));
+    let mut hostile = guest(&gateway, &ann);
+    let sessions: Vec<_> = (0..ALL).map(|_| hostile.new_session()).collect();
+    // The guest stays attached to all of them.
+    let answer = gateway.complete("say here");
+    assert_eq!((answer.status, answer.text().as_str()), (200, "here"), "{}", answer.body);
+    let mut operator = Client::known(&gateway, "/acp");
+    operator.new_session();
+    let mut other = guest(&gateway, &bob);
+    let session = other.new_session();
+    assert_eq!(said(&other.turn(&session, "say mine").0), "mine");
+    // Its own go on as well, the first as the last.
+    for session in [&sessions[0], &sessions[ALL - 1]] {
+        assert_eq!(said(&hostile.turn(session, "say still here").0), "still here");
+    }
+}
+
+#[test]
+fn f6_a_session_that_gave_way_goes_on_where_it_was() {
+    let gateway = Home::new().with_fake(&[], SMALL).serve_fake();
+    let ann = gateway.home.key("ann");
+    let mut client = guest(&gateway, &ann);
+    let first = client.new_session();
+    assert_eq!(said(&client.turn(&first, "say one").0), "one");
+    let rest: Vec<_> = (0..ALL).map(|_| client.new_session()).collect();
+    let (shown, end) = client.turn(&first, "echo");
+    assert_eq!(end.unwrap()["stopReason"], "end_turn");
+    assert!(said(&shown).contains("say one"), "the new agent was told what was said: {}", said(&shown));
+    assert_eq!(rest.len(), ALL);
+}
+
+#[test]
+fn f6_a_guest_whose_sessions_all_work_waits_in_line_and_others_do_not() {
+    let mut gateway = Home::new().with_fake(&[], SMALL).serve_fake();
+    let (ann, bob) = (gateway.home.key("ann"), gateway.home.key("bob"));
+    let gate = gateway.home.path("gate");
+    let prompt = format!("say on ;; until {} ;; say done", gate.display());
+    let mut streams = Vec::new();
+    for _ in 0..6 {
+        let mut connection = gateway.connect();
+        post(&mut connection, &ann, &json!({ "model": "fake", "messages": messages(&prompt) }), &[]);
+        streams.push(connection);
+    }
+    gateway.wait_for("all but one to wait", |gateway| {
+        gateway.get("/metrics").body.contains("gembridge_queue_depth{agent=\"fake\"} 5\n").then_some(())
+    });
+    for key in [&gateway.key, &bob] {
+        let answer = gateway.complete_as(key, &messages("say free"), &[]);
+        assert_eq!((answer.status, answer.text().as_str()), (200, "free"), "{}", answer.body);
+    }
+    std::fs::write(&gate, "").unwrap();
+    for mut connection in streams {
+        let answer = connection.answer().unwrap();
+        assert_eq!((answer.status, answer.text().as_str()), (200, "ondone"), "{}", answer.body);
+    }
+}
+
+#[test]
+fn f6_the_refusal_says_what_is_full_and_the_way_out() {
+    let gateway = Home::new().with_fake(&[], &format!("{SMALL}limits.sessions_per_key = 1\n")).serve_fake();
+    let ann = gateway.home.key("ann");
+    let gate = gateway.home.path("gate");
+    let mut client = guest(&gateway, &ann);
+    let session = client.new_session();
+    let turn = client.prompt(&session, &format!("say on ;; until {}", gate.display()));
+    client.named("_gembridge/turn_started");
+    let refused = client.call("session/new", &json!({ "cwd": "/", "mcpServers": [] })).unwrap_err();
+    assert_eq!((&refused["code"], &refused["data"]["code"]), (&json!(-32000), &json!("queue_full")));
+    let told = refused["message"].as_str().unwrap();
+    assert!(told.contains("`fake`") && told.contains("1 session") && told.contains("try again"), "{told}");
+    assert_eq!(gateway.complete("say free").status, 200);
+    std::fs::write(&gate, "").unwrap();
+    client.until(|message| message["id"] == turn);
+}
+
+#[test]
+fn f7_half_a_message_and_a_body_of_one_key_are_charged_to_one_share() {
+    use std::io::{Read as _, Write as _};
+
+    let gateway = Home::new().serve();
+    let (ann, bob) = (gateway.home.key("ann"), gateway.home.key("bob"));
+    let mut socket = std::net::TcpStream::connect(gateway.address).unwrap();
+    let request = format!(
+        "GET /acp HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {ann}\r\nconnection: upgrade\r\nupgrade: \
+         websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+    );
+    socket.write_all(request.as_bytes()).unwrap();
+    let length: u64 = 10 << 20;
+    socket.write_all(&[&[0x81, 0xff][..], &length.to_be_bytes(), &[0; 4]].concat()).unwrap();
+    socket.write_all(&vec![b'x'; (10 << 20) - 1]).unwrap();
+    // A ping behind 10 MB would not be read: the handshake's answer is all that comes.
+    assert!(socket.read(&mut [0; 1_000]).unwrap() > 0);
+    let body = messages(&format!("say {}", "x".repeat(1 << 20)));
+    let refused = gateway.complete_as(&ann, &body, &[]);
+    assert_eq!((refused.status, refused.code().as_str()), (429, "queue_full"), "{}", refused.body);
+    for key in [&gateway.key, &bob] {
+        assert_eq!(gateway.complete_as(key, &body, &[]).status, 200);
+    }
+}
