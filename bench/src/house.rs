@@ -11,7 +11,7 @@ use gembridge_core::limit::Limits;
 use gembridge_core::model::{AgentName, Principal};
 use gembridge_core::session::{AgentSetup, NewSession, SessionHandle, Sessions, SessionsConfig};
 use gembridge_core::turn::PermissionPolicy;
-use gembridge_drivers::acp::{AcpDriver, AcpSetup, Forms, Home, Spares};
+use gembridge_drivers::acp::{AcpDriver, AcpSetup, Audience, Forms, Home, Spares};
 use gembridge_drivers::profile::{ApprovalMode, Environment, Execution, Profile, Sandbox, Trust};
 use gembridge_process::{GuardProgram, RestartPolicy, Spawner};
 use gembridge_store::DiskStore;
@@ -52,6 +52,7 @@ pub fn setup(
 ) -> anyhow::Result<AcpSetup> {
     environment.insert("PATH".to_owned(), environment.get("PATH").cloned().map_or_else(search_path, Ok)?);
     Ok(AcpSetup {
+        audience: Audience::Operators,
         login: profile.find_login(&environment, &|path| path.exists()),
         profile,
         program,

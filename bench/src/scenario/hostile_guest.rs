@@ -86,7 +86,9 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
     report.worst("memory, grown", &grown, Some(Bar::gate_at_most(BUDGET_MB + 32.0)));
     report.note(format!("the hostile guest, last round: {attacks}"));
     seen.truncate(3);
-    seen.iter().for_each(|error| report.note(format!("an error: {error}")));
+    for error in &seen {
+        report.note(format!("an error: {error}"));
+    }
     report.note("each answer was held against its own prompt; a word of another client is an error");
     report.note(format!("load average at the end: {}", load_average()));
     Ok(report)

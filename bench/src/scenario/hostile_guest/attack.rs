@@ -86,7 +86,7 @@ async fn storm(eve: Target, done: Arc<Done>) -> anyhow::Result<()> {
     let mut due = interval(STORM_EVERY);
     for _ in 0..60 {
         due.tick().await;
-        match socket.new_session().await {
+        match socket.begin().await {
             Ok(session) => {
                 done.sessions.fetch_add(1, Ordering::Relaxed);
                 let server = json!({ "name": "sh", "command": "/bin/sh", "args": [], "env": [] });
