@@ -78,6 +78,23 @@ pub(super) struct Connection {
     pace: Pace,
     life: Life,
     ending: Option<Ending>,
+    counted: Counted,
+}
+
+/// Counts a connection for as long as it lives, also when its task panics.
+struct Counted(Arc<Acp>);
+
+impl Counted {
+    fn new(app: Arc<Acp>) -> Self {
+        app.connections.fetch_add(1, Ordering::Relaxed);
+        Self(app)
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.connections.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// Whether the client watches all sessions.
@@ -135,8 +152,8 @@ const PACE_WINDOW: Duration = Duration::from_secs(10);
 
 impl Connection {
     pub(super) fn new(app: Arc<Acp>, socket: Socket, guest: Guest) -> Self {
-        app.connections.fetch_add(1, Ordering::Relaxed);
         Self {
+            counted: Counted::new(Arc::clone(&app)),
             socket,
             client: ClientId::fresh(),
             viewer: guest.identity.viewer(),
@@ -270,14 +287,13 @@ impl Connection {
     }
 
     async fn leave(mut self) {
-        self.app.connections.fetch_sub(1, Ordering::Relaxed);
         let mut seats = std::mem::take(&mut self.seats);
         for seat in &mut seats {
             self.keep_permits_of(seat);
         }
-        let Self { mut socket, ending, calls, .. } = self;
+        let Self { mut socket, ending, calls, counted, .. } = self;
         // What it waits for is waited for by nobody.
-        drop((calls, seats));
+        drop((calls, seats, counted));
         if let Some(Ending::Told(code, reason)) = ending {
             socket.close(code, reason);
         }

@@ -294,13 +294,29 @@ pub fn notification(out: &mut BytesMut, method: &str, params: &Value) {
     message(out, &json!({ "jsonrpc": "2.0", "method": method, "params": params }));
 }
 
+/// The response to a request. The id is written as the bytes it came as: a `Value` cannot hold every number of JSON.
+#[derive(Serialize)]
+struct Response<'a> {
+    jsonrpc: &'static str,
+    id: &'a RawValue,
+    #[serde(flatten)]
+    outcome: ResponseOutcome<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "lowercase")]
+enum ResponseOutcome<'a> {
+    Result(&'a Value),
+    Error(Value),
+}
+
 pub fn result(out: &mut BytesMut, id: &RawValue, result: &Value) {
-    message(out, &json!({ "jsonrpc": "2.0", "id": id, "result": result }));
+    message(out, &Response { jsonrpc: "2.0", id, outcome: ResponseOutcome::Result(result) });
 }
 
 pub fn error(out: &mut BytesMut, id: &RawValue, refusal: &Refusal) {
     let error = json!({ "code": refusal.code, "message": refusal.message, "data": refusal.data });
-    message(out, &json!({ "jsonrpc": "2.0", "id": id, "error": error }));
+    message(out, &Response { jsonrpc: "2.0", id, outcome: ResponseOutcome::Error(error) });
 }
 
 /// Our own values always serialise; one that did not would be a bug that a test finds.

@@ -4,8 +4,8 @@ use serde_json::json;
 use tokio_tungstenite::tungstenite::Message;
 
 use crate::support::agents::Troupe;
-use crate::support::client::Client;
-use crate::support::stage::{ANN, BOB, Stage};
+use crate::support::client::{Client, soon};
+use crate::support::stage::{ANN, BOB, PANIC, Stage};
 
 #[tokio::test]
 async fn a_connection_has_a_name_and_initialize_tells_what_there_is() {
@@ -203,4 +203,34 @@ async fn a_client_that_reads_nothing_does_not_hold_up_the_end() {
     stage.face.end();
     crate::support::client::soon(stage.face.settle()).await;
     stage.ended().await;
+}
+
+#[tokio::test]
+async fn f15_a_request_is_answered_under_its_id_to_the_byte() {
+    let stage = Stage::new(&Troupe::echo());
+    let mut client = stage.client().await;
+    for id in ["1e400", "-1E+999", "1.50", "123456789012345678901234567890", r#""\u0061""#] {
+        for method in ["$/ping", "session/list"] {
+            client.send_text(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}"}}"#)).await;
+            let answer = client.receive_text().await.expect("the connection lives");
+            assert!(answer.starts_with(&format!(r#"{{"jsonrpc":"2.0","id":{id},""#)), "{answer}");
+        }
+    }
+    assert_eq!(stage.face.connections(), 1);
+}
+
+#[tokio::test]
+async fn f15_a_connection_that_panics_is_not_counted_any_more() {
+    let stage = Stage::new(&Troupe::echo());
+    let mut client = stage.client().await;
+    assert_eq!(stage.face.connections(), 1);
+    client.notify(PANIC, json!({})).await;
+    client.closed().await;
+    // The socket closes a little before the rest of the connection is dropped.
+    let forgotten = async {
+        while stage.face.connections() != 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    soon(forgotten).await;
 }

@@ -22,20 +22,27 @@ pub(super) fn notification(method: &str, params: &impl Serialize) -> Bytes {
 
 /// The answer to a request of the agent, under the id that it chose.
 pub(super) fn result(id: &RawValue, result: &impl Serialize) -> Bytes {
-    line(&json!({ "jsonrpc": "2.0", "id": id, "result": result }))
+    response(id, "result", &line(result))
 }
 
 pub(super) fn error(id: &RawValue, code: i64, message: &str) -> Bytes {
-    line(&json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": message } }))
+    response(id, "error", &line(&json!({ "code": code, "message": message })))
 }
 
 /// A result that is in the agent's dialect already.
 pub(super) fn raw_result(id: &RawValue, result: &Bytes) -> Bytes {
-    let mut line = BytesMut::with_capacity(result.len() + id.get().len() + 40);
+    response(id, "result", result)
+}
+
+/// The id is written as the bytes it came as: a `Value` cannot hold every number of JSON.
+fn response(id: &RawValue, member: &str, value: &Bytes) -> Bytes {
+    let mut line = BytesMut::with_capacity(value.len() + id.get().len() + 40);
     line.put_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
     line.put_slice(id.get().as_bytes());
-    line.put_slice(b",\"result\":");
-    line.put_slice(result);
+    line.put_slice(b",\"");
+    line.put_slice(member.as_bytes());
+    line.put_slice(b"\":");
+    line.put_slice(value);
     line.put_slice(b"}");
     line.freeze()
 }
@@ -182,6 +189,23 @@ mod tests {
     }
 
     const SPREAD: &str = "{\n\"type\": \"hologram\",\r\n\"at\":0.12345678901234567890123}";
+
+    #[test]
+    fn f15_an_answer_has_the_id_of_its_request_to_the_byte() {
+        for id in ["1e400", "-0", "1.50", "123456789012345678901234567890", r#""\u0061""#, "null"] {
+            let raw: &RawValue = serde_json::from_str(id).unwrap();
+            let begin = format!(r#"{{"jsonrpc":"2.0","id":{id},"#);
+            for line in [
+                result(raw, &json!({ "content": "a" })),
+                error(raw, METHOD_NOT_FOUND, "no method `a\nb` here"),
+                raw_result(raw, &Bytes::from_static(b"{}")),
+            ] {
+                let line = std::str::from_utf8(&line).unwrap();
+                assert!(line.starts_with(&begin) && !line.contains('\n'), "{line}");
+                assert!(serde_json::from_str::<&RawValue>(line).is_ok(), "{line}");
+            }
+        }
+    }
 
     #[test]
     fn a_prompt_is_one_line_whatever_is_in_it() {

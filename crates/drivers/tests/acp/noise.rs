@@ -117,3 +117,17 @@ async fn r7b_a_flood_on_stderr_neither_blocks_the_agent_nor_is_remembered() {
     assert!(tail.len() < 64 << 10, "{} bytes", tail.len());
     stage.end().await;
 }
+
+#[tokio::test]
+async fn f15_a_request_of_the_agent_is_answered_under_any_id() {
+    let stage = Plan::fake(&[]).start();
+    let mut client = stage.session().await;
+    for request in [
+        r#"raw {"jsonrpc":"2.0","id":1e400,"method":"no/such_method"}"#,
+        r#"raw {"jsonrpc":"2.0","id":-1e400,"method":"fs/read_text_file","params":{"sessionId":"none"}}"#,
+    ] {
+        assert_eq!(client.turn(&format!("{request} ;; say one")).await.finished(), "one");
+    }
+    assert_eq!(client.turn("say two").await.finished(), "two", "the same agent goes on");
+    stage.end().await;
+}

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
+use serde_json::json;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 
 /// The client's side of the conversation, as far as a new connection must know it.
 #[derive(Debug, Default)]
@@ -200,12 +200,12 @@ impl Place {
             // It is said again, and answered then.
             self.waiting.insert(id.clone(), effect);
         }
-        let failed = waiting.into_keys().map(|id| {
-            let error = json!({ "code": -32_603, "message": message, "data": { "code": "connection_lost" } });
-            json!({ "jsonrpc": "2.0", "id": value(&id), "error": error }).to_string()
-        });
+        // Ids are written as they came: a `Value` cannot hold every number of JSON.
+        let error = json!({ "code": -32_603, "message": message, "data": { "code": "connection_lost" } });
+        let failed = waiting.into_keys().map(|id| format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\":{error}}}"));
         let withdrawn = std::mem::take(&mut self.questions).into_keys().map(|id| {
-            json!({ "jsonrpc": "2.0", "method": "$/cancel_request", "params": { "requestId": value(&id) } }).to_string()
+            let params = format!("{{\"requestId\":{id}}}");
+            format!("{{\"jsonrpc\":\"2.0\",\"method\":\"$/cancel_request\",\"params\":{params}}}")
         });
         self.earlier += 1;
         failed.chain(withdrawn).collect()
@@ -255,10 +255,6 @@ fn with_id(line: &str, id: &str) -> String {
     }
 }
 
-fn value(id: &str) -> Value {
-    serde_json::from_str(id).unwrap_or_default()
-}
-
 /// Before the ids of the relay's own requests.
 const OURS: &str = "gembridge-connect:";
 /// A client that never gets an answer is not remembered for ever.
@@ -267,6 +263,8 @@ const MOST_SESSIONS: usize = 256;
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
 
     fn place() -> Place {
@@ -353,6 +351,16 @@ mod tests {
         assert_eq!((&failed["id"], &failed["error"]["code"]), (&json!(7), &json!(-32_603)));
         assert!(failed["error"]["message"].as_str().unwrap().contains("it was killed"));
         assert_eq!(place.lost("again"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn f15_an_id_that_no_value_can_hold_is_given_back_as_it_was_written() {
+        let mut place = place();
+        assert!(place.said(r#"{"jsonrpc":"2.0","id":1e400,"method":"session/prompt"}"#).is_some());
+        assert!(place.heard(r#"{"jsonrpc":"2.0","id":-1e999,"method":"session/request_permission"}"#).is_some());
+        let told = place.lost("it was killed");
+        assert!(told[0].starts_with(r#"{"jsonrpc":"2.0","id":1e400,"error":{"#), "{told:?}");
+        assert_eq!(told[1], r#"{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":-1e999}}"#);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use gembridge_api::acp::{Tap, Tapped};
-use serde_json::json;
+use serde::Serialize;
 use serde_json::value::RawValue;
 
 /// Lines that wait for the disk; more are dropped and counted, since no client waits for a tap.
@@ -54,17 +54,7 @@ impl LineTap {
 
 impl Tap for LineTap {
     fn message(&self, tapped: &Tapped<'_>) {
-        // What is no JSON stands there as a string.
-        let raw = serde_json::from_str::<&RawValue>(tapped.message).ok();
-        let record = json!({
-            "type": tapped.direction.as_str(),
-            "at": tapped.at.0,
-            "client": tapped.client.0,
-            "session": tapped.session,
-            "message": raw.map_or_else(|| json!(tapped.message), |raw| json!(raw)),
-        });
-        let mut line = record.to_string().into_bytes();
-        line.push(b'\n');
+        let line = record(tapped);
         let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(lines) = lines.as_ref()
             && let Err(TrySendError::Full(_)) = lines.try_send(line)
@@ -72,6 +62,40 @@ impl Tap for LineTap {
             self.dropped.fetch_add(1, Ordering::Relaxed);
         }
     }
+}
+
+/// One line of the tap.
+#[derive(Serialize)]
+struct Record<'a> {
+    r#type: &'a str,
+    at: u64,
+    client: u64,
+    session: Option<&'a str>,
+    message: Message<'a>,
+}
+
+/// The message as the bytes it came as; what is no JSON stands there as a string.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Message<'a> {
+    Json(&'a RawValue),
+    Text(&'a str),
+}
+
+fn record(tapped: &Tapped<'_>) -> Vec<u8> {
+    let raw = serde_json::from_str::<&RawValue>(tapped.message);
+    let record = Record {
+        r#type: tapped.direction.as_str(),
+        at: tapped.at.0,
+        client: tapped.client.0,
+        session: tapped.session,
+        message: raw.map_or(Message::Text(tapped.message), Message::Json),
+    };
+    let mut line = serde_json::to_vec(&record).expect("strings and whole numbers always serialise");
+    // A message may span lines where JSON allows blank space; a record does not.
+    line.iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')).for_each(|byte| *byte = b' ');
+    line.push(b'\n');
+    line
 }
 
 fn write(waiting: &Receiver<Vec<u8>>, out: Box<dyn Write + Send>) {
@@ -84,6 +108,32 @@ fn write(waiting: &Receiver<Vec<u8>>, out: Box<dyn Write + Send>) {
         if let Err(error) = written.and_then(|()| out.flush()) {
             tracing::error!(%error, "the tap cannot be written; it ends here");
             return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gembridge_api::acp::Direction;
+    use gembridge_core::model::{ClientId, Timestamp};
+
+    use super::*;
+
+    #[test]
+    fn f15_a_message_stands_in_its_record_as_the_bytes_it_came_as() {
+        for (message, stands) in [
+            ("{\"id\":1e400}", "{\"id\":1e400}"),
+            ("{\n\"at\":\r1.50}", "{ \"at\": 1.50}"),
+            ("no \"json\"", r#""no \"json\"""#),
+        ] {
+            let (client, at) = (ClientId(7), Timestamp(9));
+            let tapped = Tapped { direction: Direction::Client, client, session: None, at, message };
+            assert_eq!(
+                String::from_utf8(record(&tapped)).unwrap(),
+                format!(
+                    "{{\"type\":\"client:message\",\"at\":9,\"client\":7,\"session\":null,\"message\":{stands}}}\n"
+                )
+            );
         }
     }
 }

@@ -141,9 +141,14 @@ impl Client {
     }
 
     async fn receive(&mut self) -> Result<Value, Closed> {
+        self.receive_text().await.map(|text| serde_json::from_str(&text).expect("JSON"))
+    }
+
+    /// The next message as it was written.
+    pub async fn receive_text(&mut self) -> Result<String, Closed> {
         loop {
             match soon(self.socket.next()).await {
-                Some(Ok(Message::Text(text))) => return Ok(serde_json::from_str(&text).expect("JSON")),
+                Some(Ok(Message::Text(text))) => return Ok(text.to_string()),
                 Some(Ok(Message::Close(frame))) => {
                     let frame = frame.expect("a close says why");
                     return Err(Closed { code: frame.code.into(), reason: frame.reason.to_string() });

@@ -70,12 +70,16 @@ impl TrustedFolders for OneFolder {
     }
 }
 
+/// A message with this in it makes the tap panic, and so the connection that it came on.
+pub const PANIC: &str = "$/panic";
+
 /// What the tap saw: the kind, the session, the message.
 #[derive(Default)]
 pub struct Tapes(pub Mutex<Vec<(String, Option<String>, String)>>);
 
 impl Tap for Tapes {
     fn message(&self, tapped: &Tapped<'_>) {
+        assert!(!tapped.message.contains(PANIC), "a panic that the test asked for");
         let (kind, session) = (tapped.direction.as_str().to_owned(), tapped.session.map(str::to_owned));
         self.0.lock().unwrap().push((kind, session, tapped.message.to_owned()));
     }
