@@ -21,6 +21,28 @@ test("the key leaves the address at once and stays in the tab", async () => {
   await tab.close();
 });
 
+test("f20 a link with another key changes nothing before a person has agreed", async () => {
+  const made = await on.gateway.fetch("/admin/keys", { method: "POST", body: { name: "sender", rank: "user" } });
+  const { key } = await made.json();
+  const tab = await on.visit();
+  await tab.connected();
+  await tab.page.getByText("Signed in with the key of the link").waitFor();
+  await tab.ask("say mine");
+  const session = await tab.session();
+  const follow = () => tab.page.evaluate((key) => (location.hash = `key=${key}`), key);
+  const question = tab.page.getByRole("alertdialog", { name: "Change the key?" });
+  await follow();
+  await question.getByRole("button", { name: "Stay signed in as before" }).click();
+  await tab.page.locator(".sessions").getByText("mine").first().waitFor();
+  assert.ok((await tab.page.evaluate(() => ({ ...sessionStorage })))["gembridge.key"] === on.gateway.key);
+  await follow();
+  await question.getByRole("button", { name: "Use the key of the link" }).click();
+  await tab.connected();
+  await tab.page.evaluate((session) => (location.hash = `session=${session}`), session);
+  await tab.page.getByText("This session cannot be shown").waitFor();
+  await tab.close();
+});
+
 test("without a key the page asks for one, and says when it is wrong", async () => {
   const tab = await on.visit({ address: on.gateway.url });
   const field = tab.page.getByLabel("Key");

@@ -9,16 +9,18 @@ import { PermissionCard } from "./chat/PermissionCard.js";
 import { Transcript } from "./chat/Transcript.js";
 import { ConnectionState } from "./ConnectionState.js";
 import mark from "./favicon.svg";
-import { agent, current, demo, go, key, opened, place, sessions, signOut, summary, tick, trouble } from "./gateway.js";
+import { agent, current, demo, go, key, linkKey, opened, place, sessions, signOut, summary, tick, trouble } from "./gateway.js";
 import { Icon } from "./icons.js";
 import { KeyForm } from "./KeyForm.js";
+import { LinkKeyNotice, LinkKeyQuestion } from "./LinkKey.js";
 import { SessionList } from "./sessions/SessionList.js";
 import { nextTheme, theme } from "./theme.js";
 import { Welcome } from "./Welcome.js";
 import { count } from "./words.js";
 
 export function App() {
-  return key.value === undefined ? <KeyForm /> : <Page />;
+  if (key.value === undefined) return <KeyForm />;
+  return linkKey.value.state === "asked" ? <LinkKeyQuestion /> : <Page />;
 }
 
 function Page() {
@@ -43,6 +45,7 @@ function Page() {
       {drawer && <div class="shade" onClick={() => setDrawer(false)} />}
       <main>
         <Header openDrawer={() => setDrawer(true)} />
+        {linkKey.value.state === "used" && <LinkKeyNotice />}
         {place.value.view === "admin" ? <Admin /> : <Chat />}
       </main>
     </div>

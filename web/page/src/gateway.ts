@@ -2,7 +2,7 @@
 
 import { AgentChatClient, type AgentInfo, type Connection, type Session, type SessionSummary } from "@gembridge/client";
 import { batch, computed, signal } from "@preact/signals";
-import { forgetKey, keepKey, readPlace, showPlace, takeKey, type Place } from "./key.js";
+import { decideLinkKey, forgetKey, keepKey, keptKey, readPlace, showPlace, takeLinkKey, type LinkKey, type Place } from "./key.js";
 
 /** How many turns of a session are told at first. */
 const FIRST_TURNS = 30;
@@ -12,7 +12,10 @@ const CLOSED_BY_US = 1000;
 export type Opened =
   { state: "none" } | { state: "opening"; id: string } | { state: "open"; session: Session } | { state: "failed"; id: string; message: string };
 
-export const key = signal<string | undefined>(takeKey());
+const brought = takeLinkKey();
+export const linkKey = signal<LinkKey>(decideLinkKey(brought, keptKey()));
+if (linkKey.value.state === "used" && brought !== undefined) keepKey(brought);
+export const key = signal<string | undefined>(keptKey());
 export const refusal = signal<string | undefined>(undefined);
 export const connection = signal<Connection>({ state: "closed" });
 export const sessions = signal<SessionSummary[]>([]);
@@ -73,9 +76,20 @@ export function signOut(): void {
   forgetKey();
   batch(() => {
     key.value = undefined;
+    linkKey.value = { state: "none" };
     opened.value = { state: "none" };
     sessions.value = [];
   });
+}
+
+/** The answer to the question whether the key of a link shall take the place of the tab's own. */
+export function answerLinkKey(answer: "keep" | "use"): void {
+  const asked = linkKey.value;
+  linkKey.value = { state: "none" };
+  if (asked.state !== "asked" || answer === "keep") return;
+  // Nothing of the old key's sessions stays on the page.
+  signOut();
+  useKey(asked.key);
 }
 
 export function connect(): void {
@@ -195,12 +209,17 @@ export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-addEventListener("hashchange", () => {
-  const given = takeKey();
-  if (given !== undefined && given !== key.value) useKey(given);
-  void go(readPlace(), "replace");
-});
-addEventListener("popstate", () => void go(readPlace(), "replace"));
+/** The address changed: by a link, by hand, or by going back. A link fires both events, `popstate` first. */
+function followAddress(): void {
+  const given = takeLinkKey();
+  if (given !== undefined) linkKey.value = decideLinkKey(given, key.value);
+  if (given !== undefined && linkKey.value.state === "used") {
+    place.value = readPlace();
+    useKey(given);
+  } else void go(readPlace(), "replace");
+}
+addEventListener("hashchange", followAddress);
+addEventListener("popstate", followAddress);
 addEventListener("online", () => client?.wake());
 document.addEventListener("visibilitychange", () => {
   if (document.visibilityState === "visible") client?.wake();

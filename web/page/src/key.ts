@@ -10,16 +10,33 @@ export interface Place {
 }
 
 /** Takes a key out of the fragment, before anything else can read or keep the address. */
-export function takeKey(): string | undefined {
+export function takeLinkKey(): string | undefined {
   const fragment = new URLSearchParams(location.hash.slice(1));
   const given = fragment.get("key");
-  if (given !== null) {
-    fragment.delete("key");
-    const rest = fragment.toString();
-    history.replaceState(null, "", rest === "" ? location.pathname + location.search : `#${rest}`);
-    if (given.trim() !== "") keepKey(given.trim());
-  }
+  if (given === null) return undefined;
+  fragment.delete("key");
+  const rest = fragment.toString();
+  history.replaceState(null, "", rest === "" ? location.pathname + location.search : `#${rest}`);
+  return given.trim() === "" ? undefined : given.trim();
+}
+
+/** The key that this tab is signed in with. */
+export function keptKey(): string | undefined {
   return sessionStorage.getItem(STORED) ?? undefined;
+}
+
+/** What becomes of a key that a link brought. */
+export type LinkKey =
+  | { state: "none" }
+  /** The tab has another key: a person decides. */
+  | { state: "asked"; key: string }
+  /** The tab had none and is signed in with it: the page says so until that is dismissed. */
+  | { state: "used" };
+
+/** A link never takes the place of another key by itself: its sender would read what is said in the tab from then on. */
+export function decideLinkKey(given: string | undefined, kept: string | undefined): LinkKey {
+  if (given === undefined || given === kept) return { state: "none" };
+  return kept === undefined ? { state: "used" } : { state: "asked", key: given };
 }
 
 export function keepKey(key: string): void {

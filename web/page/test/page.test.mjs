@@ -103,6 +103,41 @@ test("the first load is below 150 KB compressed and asks nobody else", async (t)
   );
 });
 
+const storedKey = (page) => page.evaluate(() => Object.values({ ...sessionStorage }).join());
+
+test("f20 a tab without a key signs in with a link's and says so", async (t) => {
+  const page = await pageFor(t, await stageFor(t));
+  await page.waitForSelector(".connection.open");
+  const note = page.getByRole("status").filter({ hasText: "the key of the link" });
+  await note.waitFor();
+  await page.reload();
+  await page.waitForSelector(".connection.open");
+  await counts(note, 0);
+  assert.equal(await storedKey(page), KEY);
+});
+
+test("f20 a tab with a key never takes another from a link without being told to", async (t) => {
+  const stage = await stageFor(t);
+  const page = await pageFor(t, stage);
+  await page.waitForSelector(".connection.open");
+  const question = page.getByRole("alertdialog", { name: "Change the key?" });
+  const follows = [() => page.evaluate(() => (location.hash = "key=gb-of-somebody-else")), () => page.goto(`${stage.url}/?again#key=gb-of-somebody-else`)];
+  for (const follow of follows) {
+    await follow();
+    await question.waitFor();
+    assert.equal(await storedKey(page), KEY);
+    assert.ok(!(await page.evaluate(() => location.href)).includes("somebody"));
+    await question.getByRole("button", { name: "Stay signed in as before" }).click();
+    await page.waitForSelector(".connection.open");
+    assert.equal(await storedKey(page), KEY);
+  }
+  await follows[0]();
+  await question.getByRole("button", { name: "Use the key of the link" }).click();
+  // This gateway does not know it.
+  await page.waitForSelector(".entry [role=alert]");
+  assert.equal(await storedKey(page), "");
+});
+
 test("the key leaves the address at once and a wrong one is asked for again", async (t) => {
   const stage = await stageFor(t);
   const page = await pageFor(t, stage, { hash: "key=wrong&session=none" });
