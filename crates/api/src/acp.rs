@@ -5,6 +5,7 @@ mod decode;
 mod encode;
 mod error;
 mod methods;
+pub mod proof;
 mod replay;
 mod seat;
 mod shown;
@@ -193,5 +194,5 @@ pub fn root_router(app: &Arc<Acp>) -> Router {
 
 /// The description of these routes, for `/openapi.json`.
 #[derive(utoipa::OpenApi)]
-#[openapi(paths(upgrade::strict, upgrade::ticket))]
+#[openapi(paths(upgrade::strict, upgrade::ticket, proof::prove))]
 pub struct Description;

@@ -184,7 +184,8 @@ impl Guard {
     where
         S: Service<Request, Response = Response, Error = Infallible>,
     {
-        let peer = request.extensions().get::<Peer>().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.0.ip());
+        let peer =
+            request.extensions().get::<Peer>().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.remote.ip());
         let client = self.proxies.client(peer, request.headers());
         let record = Record::begin(&request, client, &self.meters);
         request.extensions_mut().insert(record.id);

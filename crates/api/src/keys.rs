@@ -57,6 +57,14 @@ impl Digest {
         self.0.ct_eq(&other.0).into()
     }
 
+    pub(crate) fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    pub(crate) fn into_bytes(self) -> [u8; 32] {
+        self.0
+    }
+
     /// As it stands in the key file.
     pub fn to_hex(self) -> String {
         hex(&self.0)

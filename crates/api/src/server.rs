@@ -41,7 +41,11 @@ const OUT_OF_DESCRIPTORS_PAUSE: Duration = Duration::from_millis(50);
 
 /// The other end of the connection. In every request's extensions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Peer(pub SocketAddr);
+pub struct Peer {
+    pub remote: SocketAddr,
+    /// The address of ours that it reached; none if the socket was gone by then.
+    pub local: Option<SocketAddr>,
+}
 
 #[derive(Clone, Debug)]
 pub struct ServerConfig {

@@ -4,10 +4,15 @@
 //! gateway goes away, the relay comes back, takes its sessions up where they were, and the client misses nothing.
 
 mod address;
+mod dial;
 mod place;
+mod proof;
 mod relay;
+mod tls;
 
-pub use address::{Address, Credential};
+pub use address::{Address, Credential, Scheme};
+pub use dial::{Target, Trust};
+pub use tls::connector as tls;
 
 use anyhow::Context as _;
 use gembridge_process::lines::LineReader;
@@ -15,12 +20,12 @@ use gembridge_process::lines::LineReader;
 use crate::exit::CommandResult;
 
 /// Relays between standard input and output and the gateway, until either ends.
-pub fn run(address: &Address, credential: &Credential) -> CommandResult {
+pub fn run(target: &Target) -> CommandResult {
     let built = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let event_loop = built.context("no event loop; check the limit of open files (`ulimit -n`)")?;
     let relayed = event_loop.block_on(async {
         let lines = LineReader::new(tokio::io::stdin(), relay::LONGEST_MESSAGE);
-        relay::run(lines, tokio::io::stdout(), address, credential).await
+        relay::run(lines, tokio::io::stdout(), target).await
     });
     // A read of standard input cannot be taken back; it ends with the process.
     event_loop.shutdown_background();

@@ -10,6 +10,7 @@ mod exit;
 mod hardening;
 mod keys;
 mod leftovers;
+mod local_secret;
 mod logging;
 mod origins;
 mod render;

@@ -51,7 +51,7 @@ use crate::config::value::HostName;
 use crate::config::{Key, Origin};
 use crate::exit::{CommandError, CommandResult, ExitCode};
 use crate::keys::{self, FileKeys, KeyFile, KeyLimits, StoredRank};
-use crate::{hardening, leftovers, terminal};
+use crate::{hardening, leftovers, local_secret, terminal};
 use agents::{Agents, Served};
 use banner::{Banner, Shown};
 use housekeeping::Housekeeping;
@@ -99,6 +99,8 @@ fn open(
         ensure_private(folder)?;
     }
     let store = DiskStore::open(folders.sessions()).map_err(|error| unusable(&error))?;
+    // Only once no other gateway can have the folder.
+    let secret = local_secret::renew(folders)?;
     let shown = first_key(context)?;
     let token = settings.auth.bearer_token.clone();
     let keys = Arc::new(FileKeys::open(folders, token)?);
@@ -133,9 +135,10 @@ fn open(
         sessions: &sessions,
     });
     let small = acp_face::router(&acp, &guard).merge(gembridge_api::admin::operator::routes(Arc::new(operator)));
-    let faces = faces(&openai, small, readiness.clone(), counted.clone());
+    let open = health::routes(readiness.clone()).merge(acp_face::proof::routes(secret));
+    let faces = faces(&openai, small, open.clone(), counted.clone());
     let app = routes::app(&guard, faces);
-    let acp_port = acp_port(&acp, &guard, readiness.clone(), settings)?;
+    let acp_port = acp_port(&acp, &guard, open, settings)?;
     warn_about(&addresses, &served, &reachable, settings);
     terminal::print(&Banner { addresses: &addresses, agent: &served[0].agent, key: shown }.text())?;
     let retiring = Retiring::new(store, &settings.sessions);
@@ -253,20 +256,16 @@ fn open_ai(sessions: &Arc<Sessions>, served: &[Served], keys: &Arc<FileKeys>, co
 }
 
 /// Which route stands where decides what it asks of its callers.
-fn faces(openai: &Arc<OpenAi>, small: Router, readiness: Readiness, metrics: PrometheusHandle) -> Faces {
+fn faces(openai: &Arc<OpenAi>, small: Router, open: Router, metrics: PrometheusHandle) -> Faces {
     let small = small.merge(metrics::routes(metrics)).merge(docs::routes());
-    Faces {
-        open: health::routes(readiness).merge(docs::shell()).merge(ui::shell()),
-        small,
-        large: openai::router(Arc::clone(openai)),
-    }
+    Faces { open: open.merge(docs::shell()).merge(ui::shell()), small, large: openai::router(Arc::clone(openai)) }
 }
 
 /// One more port, where the WebSocket is at `/` too.
 fn acp_port(
     acp: &Arc<Acp>,
     guard: &Arc<Guard>,
-    readiness: Readiness,
+    open: Router,
     settings: &Settings,
 ) -> Result<Option<(Server, Router)>, CommandError> {
     let Some(port) = settings.server.acp_port else { return Ok(None) };
@@ -276,7 +275,7 @@ fn acp_port(
         tracing::info!("ACP clients find a WebSocket at ws://{address}/");
     }
     let small = acp_face::root_router(acp).merge(acp_face::router(acp, guard));
-    let faces = Faces { open: health::routes(readiness), small, large: Router::new() };
+    let faces = Faces { open, small, large: Router::new() };
     Ok(Some((server, routes::app(guard, faces))))
 }
 

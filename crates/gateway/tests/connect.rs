@@ -13,3 +13,5 @@ mod editor;
 mod everyday;
 #[path = "connect/gone.rs"]
 mod gone;
+#[path = "connect/trust.rs"]
+mod trust;

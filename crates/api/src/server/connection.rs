@@ -91,6 +91,8 @@ struct Link {
     context: Arc<Context>,
     activity: Arc<Activity>,
     peer: SocketAddr,
+    /// The address of ours that it reached.
+    local: Option<SocketAddr>,
     kind: Kind,
     afterwards: Afterwards,
     /// Whether it heard that no new work is taken.
@@ -112,9 +114,10 @@ pub async fn serve(context: Arc<Context>, stream: TcpStream, peer: SocketAddr, s
         return;
     }
     let activity = Arc::new(Activity::new());
+    let local = stream.local_addr().ok();
     let socket = Socket::new(stream, peer, Arc::clone(&activity), deadlines, slot);
     let afterwards = Afterwards::default();
-    let link = Link { context, activity, peer, kind, afterwards, declines: AtomicBool::new(false) };
+    let link = Link { context, activity, peer, local, kind, afterwards, declines: AtomicBool::new(false) };
     let mut leaving = Leaving::No;
     let opening = {
         let mut opening = pin!(timeout(deadlines.head, opening(socket.stream())));
@@ -318,7 +321,7 @@ impl Link {
     ) -> impl Future<Output = Result<Response<Departing>, Infallible>> + Send + use<> {
         let flight = Flight::begin(&self.activity);
         let mut request = request.map(|body| Body::new(Arriving::new(body, &self.activity)));
-        request.extensions_mut().insert(Peer(self.peer));
+        request.extensions_mut().insert(Peer { remote: self.peer, local: self.local });
         request.extensions_mut().insert(self.afterwards.clone());
         let is_probe = health::is_probe(request.method(), request.uri().path());
         let refusal = match self.kind {

@@ -130,12 +130,21 @@ pub struct ChatArgs {
 
 #[derive(Debug, Clone, clap::Args)]
 pub struct ConnectArgs {
-    /// The gateway's WebSocket; without it the one that runs on this machine. `?session=ID` goes on with a session.
+    /// The gateway's WebSocket, `ws://` or `wss://`; without it the one that runs on this machine. `?session=ID` goes on
+    /// with a session.
     #[arg(value_name = "URL")]
     pub url: Option<Address>,
-    /// The file that holds the key. Without it: `GEMBRIDGE_KEY`, or your own key for a gateway on this machine.
+    /// The file that holds the key. Without it: `GEMBRIDGE_KEY`, or your own key for your gateway on this machine.
     #[arg(long, value_name = "FILE")]
     pub key_file: Option<PathBuf>,
+    /// The certificate authority, as PEM, that a `wss://` gateway's certificate must come from, instead of those that this
+    /// machine trusts.
+    #[arg(long, value_name = "FILE")]
+    pub ca: Option<PathBuf>,
+    /// Sends a key that you named without knowing who reads it: in plain text beyond this machine, or to a listener on
+    /// it that does not prove to be your gateway.
+    #[arg(long)]
+    pub insecure: bool,
 }
 
 #[derive(Debug, Clone, clap::Args)]

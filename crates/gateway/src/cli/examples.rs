@@ -60,7 +60,7 @@ Examples:
   gembridge connect ws://127.0.0.1:11434/acp          relays to this one
   gembridge connect 'ws://127.0.0.1:11434/acp?session=ID&limit=1'
                                                       goes on with a session, from its last turn
-  GEMBRIDGE_KEY=… gembridge connect ws://bridge.lan:11434/acp
+  GEMBRIDGE_KEY=… gembridge connect wss://bridge.example.org
 
 In an editor that starts ACP agents, name `gembridge` as the command and `connect` as its argument.
 When the gateway is restarted, the relay comes back and goes on where it was.

@@ -1,41 +1,86 @@
-//! `gembridge connect`: which gateway, and with which key.
+//! `gembridge connect`: which gateway, with which key, and how it is known that the key reaches it and nobody else.
 
 use std::fs;
+use std::path::Path;
 
 use crate::cli::args::ConnectArgs;
 use crate::config::variables::CLIENT_KEY;
-use crate::connect::{self, Address, Credential};
+use crate::connect::{self, Address, Credential, Scheme, Target, Trust};
 use crate::exit::{CommandError, CommandResult};
-use crate::keys;
+use crate::{keys, local_secret};
 
 use super::Context;
 
 pub fn run(args: &ConnectArgs, context: &Context) -> CommandResult {
     let port = context.config.settings.server.port.0;
     let address = args.url.clone().unwrap_or_else(|| Address::of_this_machine(port));
-    let credential = credential(args, &address, context)?;
-    connect::run(&address, &credential)
+    let (credential, source) = credential(args, &address, context)?;
+    let trust = trust(args, &address, source, context)?;
+    connect::run(&Target { address, credential, trust })
+}
+
+/// Where the key comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum KeySource {
+    /// Somebody said that this key is for this gateway.
+    Named,
+    /// The operator's own: it is for the operator's own gateway and goes nowhere else.
+    Own,
 }
 
 /// The key: the file that was named, the environment, or the operator's own for a gateway on this machine.
-fn credential(args: &ConnectArgs, address: &Address, context: &Context) -> Result<Credential, CommandError> {
-    let environment = &context.sources.environment;
-    let read = |path: &std::path::Path| {
-        fs::read_to_string(path)
-            .map_err(|error| CommandError::usage(format!("the key file `{}`: {error}", path.display())))
-    };
-    let own = keys::first_key_path(&context.config.folders);
-    let key = if let Some(file) = &args.key_file {
-        read(file)?
-    } else if let Some(key) = environment.get(CLIENT_KEY) {
-        key.to_owned()
-    } else if let Some(token) = &context.config.settings.auth.bearer_token {
-        token.reveal().to_owned()
-    } else if address.is_of_this_machine() && own.exists() {
-        read(&own)?
-    } else {
+fn credential(
+    args: &ConnectArgs,
+    address: &Address,
+    context: &Context,
+) -> Result<(Credential, KeySource), CommandError> {
+    let own_file = keys::first_key_path(&context.config.folders);
+    let may_be_own = address.is_of_this_machine() && address.scheme() == Scheme::Plain;
+    let (key, source) = if let Some(file) = &args.key_file {
+        (read(file)?, KeySource::Named)
+    } else if let Some(key) = context.sources.environment.get(CLIENT_KEY) {
+        (key.to_owned(), KeySource::Named)
+    } else if !may_be_own {
         let way_out = "set `GEMBRIDGE_KEY`, or name a file with `--key-file`";
+        let why = "your own key is sent to your gateway on this machine only";
+        return Err(CommandError::usage(format!("no key for `{address}`; {way_out} ({why})")));
+    } else if let Some(token) = &context.config.settings.auth.bearer_token {
+        (token.reveal().to_owned(), KeySource::Own)
+    } else if own_file.exists() {
+        (read(&own_file)?, KeySource::Own)
+    } else {
+        let way_out = "run `gembridge serve` once, set `GEMBRIDGE_KEY`, or name a file with `--key-file`";
         return Err(CommandError::usage(format!("no key for `{address}`; {way_out}")));
     };
-    Credential::new(&key).ok_or_else(|| CommandError::usage("the key is empty, or holds characters that no key has"))
+    let credential = Credential::new(&key)
+        .ok_or_else(|| CommandError::usage("the key is empty, or holds characters that no key has"))?;
+    Ok((credential, source))
+}
+
+fn read(path: &Path) -> Result<String, CommandError> {
+    fs::read_to_string(path).map_err(|error| CommandError::usage(format!("the key file `{}`: {error}", path.display())))
+}
+
+/// How the other end shows that the key may be sent to it.
+fn trust(args: &ConnectArgs, address: &Address, source: KeySource, context: &Context) -> Result<Trust, CommandError> {
+    if address.scheme() == Scheme::Tls {
+        if args.insecure {
+            let way_out = "name the certificate authority of a private one with `--ca FILE`";
+            return Err(CommandError::usage(format!(
+                "`--insecure` is not for `wss`: certificates are always checked; {way_out}"
+            )));
+        }
+        return connect::tls(args.ca.as_deref()).map(Trust::Certificate);
+    }
+    if args.ca.is_some() {
+        return Err(CommandError::usage("`--ca` is for `wss://` addresses; `ws://` shows no certificate"));
+    }
+    match (address.is_of_this_machine(), args.insecure, source) {
+        (_, true, KeySource::Named) => Ok(Trust::Unchecked),
+        (true, _, _) => Ok(Trust::Proof { secret: local_secret::path(&context.config.folders) }),
+        (false, _, _) => Err(CommandError::usage(format!(
+            "`{address}` would send the key over the network in plain text; use `wss://`, or an SSH tunnel, or say \
+             `--insecure` if nobody else can read that network"
+        ))),
+    }
 }

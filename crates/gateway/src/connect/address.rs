@@ -6,10 +6,16 @@ use std::str::FromStr;
 
 use tokio_tungstenite::tungstenite::http::{HeaderValue, Request, Uri, header};
 
-/// The WebSocket of a gateway: `ws://HOST[:PORT][/PATH][?QUERY]`.
+/// The WebSocket of a gateway: `ws[s]://HOST[:PORT][/PATH][?QUERY]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address {
     uri: Uri,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scheme {
+    Plain,
+    Tls,
 }
 
 impl Address {
@@ -18,10 +24,32 @@ impl Address {
         Self { uri: uri.expect("made of sound parts") }
     }
 
-    /// Whether it cannot leave this machine, so that the operator's own key may go there.
+    pub fn scheme(&self) -> Scheme {
+        if self.uri.scheme_str() == Some("wss") { Scheme::Tls } else { Scheme::Plain }
+    }
+
+    /// Whether it names this machine by its loopback interface.
     pub fn is_of_this_machine(&self) -> bool {
-        let host = self.uri.host().unwrap_or_default().trim_matches(['[', ']']);
+        let host = self.host();
         host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+    }
+
+    /// The name or the IP address, without brackets.
+    pub(super) fn host(&self) -> &str {
+        self.uri.host().unwrap_or_default().trim_matches(['[', ']'])
+    }
+
+    pub(super) fn port(&self) -> u16 {
+        let usual = match self.scheme() {
+            Scheme::Plain => 80,
+            Scheme::Tls => 443,
+        };
+        self.uri.port_u16().unwrap_or(usual)
+    }
+
+    /// What stands in `Host`.
+    pub(super) fn authority(&self) -> &str {
+        self.uri.authority().map_or("", |authority| authority.as_str())
     }
 
     /// The same place, for those who know their sessions themselves.
@@ -30,13 +58,12 @@ impl Address {
             self.uri.query().unwrap_or_default().split('&').filter(|pair| !names_session(pair)).collect();
         let query =
             if kept.iter().all(|pair| pair.is_empty()) { String::new() } else { format!("?{}", kept.join("&")) };
-        let authority = self.uri.authority().map_or_else(String::new, ToString::to_string);
-        let text = format!("ws://{authority}{}{query}", self.uri.path());
+        let scheme = self.uri.scheme_str().unwrap_or("ws");
+        let text = format!("{scheme}://{}{}{query}", self.authority(), self.uri.path());
         text.parse().map_or_else(|_| self.clone(), |uri| Self { uri })
     }
 
     pub(super) fn request(&self, credential: &Credential) -> Request<()> {
-        let authority = self.uri.authority().map_or_else(String::new, ToString::to_string);
         let key = tokio_tungstenite::tungstenite::handshake::client::generate_key();
         let mut request = Request::new(());
         *request.uri_mut() = self.uri.clone();
@@ -46,7 +73,7 @@ impl Address {
                 headers.insert(name, value);
             }
         };
-        set(header::HOST, &authority);
+        set(header::HOST, self.authority());
         set(header::CONNECTION, "Upgrade");
         set(header::UPGRADE, "websocket");
         set(header::SEC_WEBSOCKET_VERSION, "13");
@@ -75,11 +102,8 @@ impl FromStr for Address {
         let example = "write it like `ws://127.0.0.1:11434/acp`";
         let uri: Uri = text.parse().map_err(|error| format!("not an address: {error}; {example}"))?;
         match uri.scheme_str() {
-            Some("ws") => {}
-            Some("wss") => {
-                return Err("`wss` is not spoken here; connect to the gateway itself, or through a tunnel".to_owned());
-            }
-            _ => return Err(format!("the address does not begin with `ws://`; {example}")),
+            Some("ws" | "wss") => {}
+            _ => return Err(format!("the address does not begin with `ws://` or `wss://`; {example}")),
         }
         if uri.authority().is_some_and(|authority| authority.as_str().contains('@')) {
             return Err("a key does not belong into an address; set `GEMBRIDGE_KEY` or use `--key-file`".to_owned());
@@ -116,12 +140,27 @@ mod tests {
             ("ws://127.0.0.1:11434", "ws://127.0.0.1:11434/acp"),
             ("ws://localhost:4444/", "ws://localhost:4444/"),
             ("ws://[::1]:9/acp?limit=1", "ws://[::1]:9/acp?limit=1"),
+            ("wss://localhost", "wss://localhost/acp"),
         ] {
             let address: Address = typed.parse().unwrap();
             assert_eq!(address.to_string(), meant);
             assert!(address.is_of_this_machine());
         }
-        assert!(!"ws://bridge.example.org".parse::<Address>().unwrap().is_of_this_machine());
+    }
+
+    #[test]
+    fn f12_this_machine_is_its_loopback_interface_and_nothing_that_looks_like_it() {
+        for (typed, host, port) in [
+            ("ws://bridge.example.org", "bridge.example.org", 80),
+            ("wss://localhost.evil.com", "localhost.evil.com", 443),
+            ("ws://127.0.0.1.evil.com:9", "127.0.0.1.evil.com", 9),
+            ("ws://0.0.0.0:9", "0.0.0.0", 9),
+            ("ws://[::]:9", "::", 9),
+        ] {
+            let address: Address = typed.parse().unwrap();
+            assert!(!address.is_of_this_machine(), "{typed}");
+            assert_eq!((address.host(), address.port()), (host, port));
+        }
     }
 
     #[test]
@@ -130,6 +169,7 @@ mod tests {
             ("ws://[::1]:9/acp?session=x&limit=1", "ws://[::1]:9/acp?limit=1"),
             ("ws://127.0.0.1:9/acp?session=x", "ws://127.0.0.1:9/acp"),
             ("ws://127.0.0.1:9/", "ws://127.0.0.1:9/"),
+            ("wss://bridge.example.org/acp?session=x", "wss://bridge.example.org/acp"),
         ] {
             let address: Address = named.parse().unwrap();
             assert_eq!(address.without_session().to_string(), nameless);
@@ -138,12 +178,9 @@ mod tests {
 
     #[test]
     fn what_cannot_be_reached_is_refused_with_the_way_out() {
-        for (typed, said) in [
-            ("http://localhost", "ws://"),
-            ("wss://bridge.example.org", "tunnel"),
-            ("ws://user:key@localhost", "GEMBRIDGE_KEY"),
-            ("", "not an address"),
-        ] {
+        for (typed, said) in
+            [("http://localhost", "ws://"), ("ws://user:key@localhost", "GEMBRIDGE_KEY"), ("", "not an address")]
+        {
             let refused = typed.parse::<Address>().unwrap_err();
             assert!(refused.contains(said), "{typed}: {refused}");
         }

@@ -9,17 +9,12 @@ use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt as _, StreamExt as _};
 use gembridge_process::lines::LineReader;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
-use tokio::net::TcpStream;
 use tokio::time::sleep;
-use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
-use tokio_tungstenite::tungstenite::{Error, Message};
-use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
+use tokio_tungstenite::tungstenite::Message;
 
+use super::dial::{DialError, Socket, Target, dial};
 use super::place::Place;
-use super::{Address, Credential};
 use crate::exit::{CommandError, CommandResult, ExitCode};
-
-type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
 /// The longest message either way. What the gateway does not take it refuses itself.
 pub(super) const LONGEST_MESSAGE: usize = 64 << 20;
@@ -27,7 +22,6 @@ pub(super) const LONGEST_MESSAGE: usize = 64 << 20;
 const ATTEMPTS: u32 = 12;
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
-const LONGEST_HANDSHAKE: Duration = Duration::from_secs(10);
 const LONGEST_GOODBYE: Duration = Duration::from_secs(1);
 
 /// How a connection came to its end.
@@ -58,19 +52,14 @@ impl<R: AsyncRead + Unpin> Client<R> {
     }
 }
 
-pub(super) async fn run<R, W>(
-    reader: LineReader<R>,
-    mut out: W,
-    address: &Address,
-    credential: &Credential,
-) -> CommandResult
+pub(super) async fn run<R, W>(reader: LineReader<R>, mut out: W, target: &Target) -> CommandResult
 where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
     let mut client = Client { reader, held: VecDeque::new() };
     let place = RefCell::new(Place::default());
-    let mut socket = dial(address, credential).await.map_err(|error| unreachable(address, &error))?;
+    let mut socket = dial(target).await.map_err(|error| unreachable(target, &error))?;
     loop {
         let (mut sink, mut stream) = socket.split();
         // Each way goes on while the other waits, and what is being written is written to its end.
@@ -90,7 +79,7 @@ where
         for line in told {
             write(&mut out, &line).await?;
         }
-        let coming = come_back(address, credential, &place);
+        let coming = come_back(target, &place);
         tokio::pin!(coming);
         socket = loop {
             tokio::select! {
@@ -163,61 +152,54 @@ async fn write(out: &mut (impl AsyncWrite + Unpin), text: &str) -> Result<(), Co
     Ok(())
 }
 
-async fn come_back(address: &Address, credential: &Credential, place: &RefCell<Place>) -> Result<Socket, CommandError> {
-    let nameless = place.borrow().has_entered_named().then(|| address.without_session());
-    let address = nameless.as_ref().unwrap_or(address);
+async fn come_back(target: &Target, place: &RefCell<Place>) -> Result<Socket, CommandError> {
+    let nameless = place.borrow().has_entered_named().then(|| target.without_session());
+    let target = nameless.as_ref().unwrap_or(target);
     let messages = place.borrow().take_up();
     let mut pause = FIRST_PAUSE;
-    let mut last = Error::ConnectionClosed;
-    for _ in 0..ATTEMPTS {
+    let mut attempt = 1;
+    loop {
         sleep(pause).await;
         pause = (pause * 2).min(LONGEST_PAUSE);
-        match take_up(address, credential, &messages).await {
+        match take_up(target, &messages).await {
             Ok(socket) => return Ok(socket),
-            // The key was revoked, or the address is another's now: asking again changes nothing.
-            Err(error) if is_final(&error) => return Err(unreachable(address, &error)),
-            Err(error) => last = error,
+            Err(error) if error.is_final() || attempt == ATTEMPTS => return Err(unreachable(target, &error)),
+            Err(_) => attempt += 1,
         }
     }
-    Err(unreachable(address, &last))
 }
 
-fn is_final(error: &Error) -> bool {
-    matches!(error, Error::Http(response) if response.status().is_client_error() && response.status() != 429)
-}
-
-async fn take_up(address: &Address, credential: &Credential, messages: &[String]) -> Result<Socket, Error> {
-    let mut socket = dial(address, credential).await?;
+async fn take_up(target: &Target, messages: &[String]) -> Result<Socket, DialError> {
+    let mut socket = dial(target).await?;
     for message in messages {
-        socket.send(Message::text(message)).await?;
+        socket.send(Message::text(message)).await.map_err(DialError::from)?;
     }
     Ok(socket)
 }
 
-async fn dial(address: &Address, credential: &Credential) -> Result<Socket, Error> {
-    let config =
-        WebSocketConfig::default().max_message_size(Some(LONGEST_MESSAGE)).max_frame_size(Some(LONGEST_MESSAGE));
-    let dialling = tokio_tungstenite::connect_async_with_config(address.request(credential), Some(config), true);
-    match tokio::time::timeout(LONGEST_HANDSHAKE, dialling).await {
-        Ok(dialled) => dialled.map(|(socket, _)| socket),
-        Err(_) => Err(Error::Io(std::io::ErrorKind::TimedOut.into())),
-    }
-}
-
-fn unreachable(address: &Address, error: &Error) -> CommandError {
+fn unreachable(target: &Target, error: &DialError) -> CommandError {
+    let address = &target.address;
     let message = match error {
-        Error::Http(response) => {
-            let status = response.status();
+        DialError::Refused { status, said } => {
             let why = match status.as_u16() {
                 401 => "the key is not known there; set `GEMBRIDGE_KEY` or use `--key-file`".to_owned(),
                 403 => "it does not answer to this name; run `gembridge serve --allow-host NAME` there".to_owned(),
                 404 => "there is no such session or path".to_owned(),
-                _ => told(response.body().as_deref()),
+                _ => told(said.as_deref()),
             };
             format!("the gateway at `{address}` answered {status}: {why}")
         }
-        Error::Io(error) => format!("no gateway at `{address}`: {error}; start one with `gembridge serve`"),
-        error => format!("no gateway at `{address}`: {error}"),
+        DialError::Unproven(why) => format!(
+            "what listens at `{address}` did not prove to be your gateway: {why}; the key was not sent. Start yours with \
+             `gembridge serve`, with another `--port` if that one is taken; if you know who listens there, name the key \
+             with `--key-file` or `GEMBRIDGE_KEY` and say `--insecure`"
+        ),
+        DialError::Certificate(why) => format!(
+            "the certificate of `{address}` is not good: {why}; name the certificate authority of a private one with \
+             `--ca FILE`"
+        ),
+        DialError::Io(error) => format!("no gateway at `{address}`: {error}; start one with `gembridge serve`"),
+        DialError::WebSocket(error) => format!("no gateway at `{address}`: {error}"),
     };
     CommandError::new(ExitCode::Failed, message)
 }

@@ -35,6 +35,25 @@ fn systemd_understands_every_line_of_the_unit() {
     assert!(verified.status.success() && about_ours.is_empty(), "{said}");
 }
 
+/// How much of the system the unit leaves open to the service, by systemd's own measure: 0 is nothing, 10 is all.
+#[test]
+fn the_unit_leaves_little_of_the_system_open() {
+    let folder = tempfile::tempdir().unwrap();
+    let unit = folder.path().join("gembridge.service");
+    fs::write(&unit, ops("gembridge.service")).unwrap();
+    let said = run("systemd-analyze", &["security", "--offline=true", "--no-pager", unit.to_str().unwrap()]);
+    let said = String::from_utf8_lossy(&said.stdout).into_owned();
+    let overall = said.lines().find(|line| line.contains("Overall exposure level")).unwrap_or_else(|| panic!("{said}"));
+    let level = overall.split_whitespace().find_map(|word| word.parse::<f64>().ok()).unwrap();
+    println!("{overall}");
+    assert!(level <= 3.0, "{said}");
+    // Landlock fences the agents in, and Node.js writes the code that it runs.
+    let unit = ops("gembridge.service");
+    let lines: Vec<_> = unit.lines().filter(|line| !line.starts_with('#')).collect();
+    assert!(lines.iter().any(|line| line.starts_with("SystemCallFilter=") && line.contains("landlock_restrict_self")));
+    assert!(!lines.iter().any(|line| line.starts_with("MemoryDenyWriteExecute=")));
+}
+
 /// nginx with the documented settings; sockets in a folder stand for its ports, and a certificate of our own for the real one.
 struct Nginx {
     folder: tempfile::TempDir,
