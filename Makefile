@@ -8,32 +8,32 @@ export PATH := $(CURDIR)/$(TOOLS)/bin:$(PATH)
 # Where the chat page cannot be built, a page that says so stands in for it.
 run:
 	scripts/setup web || echo 'make: going on without the chat page' >&2
-	cargo run --release --package gembridge -- serve
+	cargo run --locked --release --package gembridge -- serve
 
 # Installs what the tests need, then runs all of them.
 test:
 	scripts/setup tests
-	cargo build --workspace --all-targets
-	cargo test --workspace
+	cargo build --locked --workspace --all-targets
+	cargo test --locked --workspace
 	npm --prefix web test
 
 # Ten minutes of random faults instead of half a minute.
 soak:
 	scripts/setup tests
-	GEMBRIDGE_SOAK=long cargo test --package gembridge --test serve -- --nocapture r23
+	GEMBRIDGE_SOAK=long cargo test --locked --package gembridge --test serve -- --nocapture r23
 
 # Format, lints, dependency policy, the rules of the house.
 check:
 	scripts/setup checks
 	cargo fmt --all --check
 	npm --prefix web run check
-	cargo clippy --workspace --all-targets -- -D warnings
-	cargo deny --log-level error check bans licenses sources
+	cargo clippy --locked --workspace --all-targets -- -D warnings
+	cargo deny --locked --log-level error check bans licenses sources
 	scripts/advisories
-	cargo test --package gembridge-testkit --test house_rules
+	cargo test --locked --package gembridge-testkit --test house_rules
 
 # The benchmark suite: ours, peers and the limit side by side. `make bench ONLY=firehose` runs one scenario.
 bench:
 	scripts/setup bench
-	cargo build --release --workspace --bins
-	cargo run --release --package gembridge-bench -- $(ONLY)
+	cargo build --locked --release --workspace --bins
+	cargo run --locked --release --package gembridge-bench -- $(ONLY)
