@@ -4,6 +4,7 @@ pub mod bridge;
 mod chat;
 mod face;
 mod input;
+mod line_editor;
 mod interrupt;
 mod probe;
 mod run;

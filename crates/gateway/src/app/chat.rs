@@ -5,8 +5,9 @@ use std::time::Instant;
 
 use super::bridge::{Bridge, core_error};
 use super::face::TerminalFace;
-use super::input::Input;
+use super::input::{Input, Typed};
 use super::interrupt::Interrupts;
+use super::line_editor::{Commands, LineEditor};
 use super::turn::{Answers, Conversation, Turned};
 use crate::agents::Chosen;
 use crate::command::Context;
@@ -30,16 +31,21 @@ pub async fn chat(bridge: &Bridge, request: &SessionRequest, context: &Context) 
     }
     let mut face = TerminalFace::new(context.terminal);
     let answers = Answers::by(request.permissions, is_attended);
-    let input = Input::start().map_err(anyhow::Error::from)?;
+    let commands = Commands::default();
+    let input = input(is_attended, style, &commands, context)?;
     let mut conversation = Conversation::join(&bridge.session, answers, input, &bridge.agent.profile.title).await?;
     loop {
-        if is_attended {
-            terminal::print(&style.bold("> "))?;
-        }
-        let Some(line) = conversation.line().await.filter(|line| !PARTING.contains(&line.trim())) else { break };
-        if line.trim().is_empty() {
-            continue;
-        }
+        commands.replace(completed(bridge).await);
+        let line = match conversation.prompt(if is_attended { "> " } else { "" }).await {
+            Typed::Line(line) if PARTING.contains(&line.trim()) => break,
+            Typed::Line(line) if line.trim().is_empty() => continue,
+            Typed::Line(line) => line,
+            Typed::Interrupted => {
+                terminal::print(&format!("{}\n", style.dim("Ctrl-D or /exit leaves")))?;
+                continue;
+            }
+            Typed::End => break,
+        };
         match conversation.turn(&line, &mut face).await? {
             Turned::Ended(_) => {}
             Turned::Left => return Ok(ExitCode::Cancelled),
@@ -49,6 +55,27 @@ pub async fn chat(bridge: &Bridge, request: &SessionRequest, context: &Context) 
         terminal::print("\n")?;
     }
     Ok(ExitCode::Success)
+}
+
+/// A terminal gets a line editor; a pipe, and a terminal whose output goes elsewhere, is read as it comes.
+fn input(is_attended: bool, style: Style, commands: &Commands, context: &Context) -> Result<Input, CommandError> {
+    let input = if is_attended && context.terminal.stdout.is_terminal {
+        let history = context.config.folders.state.join("chat_history");
+        let editor = LineEditor::new(history, commands.clone(), style).map_err(anyhow::Error::from)?;
+        Input::edited(editor)
+    } else {
+        Input::plain()
+    };
+    Ok(input.map_err(anyhow::Error::from)?)
+}
+
+/// What can be typed after a slash: our own words, and the commands that the agent has told of.
+async fn completed(bridge: &Bridge) -> Vec<String> {
+    let of_agent = match bridge.session.describe().await {
+        Ok(described) => described.facts.commands.iter().map(|command| format!("/{}", command.name)).collect(),
+        Err(_) => Vec::new(),
+    };
+    PARTING.iter().map(ToString::to_string).chain(of_agent).collect()
 }
 
 fn greet(bridge: &Bridge, style: Style) -> Result<(), CommandError> {
@@ -68,7 +95,7 @@ fn greet(bridge: &Bridge, style: Style) -> Result<(), CommandError> {
         "{} {}\n{demo}{}\n",
         style.bold(title),
         style.dim(&place),
-        style.dim("Ctrl-C cancels a turn, a second one or Ctrl-D leaves")
+        style.dim("Ctrl-C cancels a turn, Ctrl-D leaves")
     ))
 }
 

@@ -22,7 +22,7 @@ pub async fn run(bridge: &Bridge, request: &RunRequest, context: &Context) -> Co
     let is_attended = request.session.author == Author::Person
         && std::io::stdin().is_terminal()
         && context.terminal.stderr.is_terminal;
-    let input = if is_attended { Input::start().map_err(anyhow::Error::from)? } else { Input::none() };
+    let input = if is_attended { Input::plain().map_err(anyhow::Error::from)? } else { Input::none() };
     let answers = Answers::by(request.session.permissions, is_attended);
     let title = &bridge.agent.profile.title;
     let mut conversation = Conversation::join(&bridge.session, answers, input, title).await?;

@@ -1,5 +1,6 @@
 //! One turn from prompt to end: entries are shown, questions answered, Ctrl-C obeyed.
 
+use std::io::IsTerminal as _;
 use std::time::Instant;
 
 use gembridge_core::log::{Batch, From, Pace};
@@ -9,7 +10,7 @@ use tokio::sync::mpsc;
 
 use super::bridge::core_error;
 use super::face::Face;
-use super::input::Input;
+use super::input::{Input, Typed};
 use super::interrupt::{Interrupt, Interrupts};
 use crate::command::run::Permissions;
 use crate::exit::{CommandError, ExitCode};
@@ -111,11 +112,14 @@ impl<'a> Conversation<'a> {
         Ok(attachment.snapshot)
     }
 
-    /// The next line that the person types, for whoever waits between turns; `None` when they leave.
-    pub async fn line(&mut self) -> Option<String> {
+    /// What the person types between turns.
+    pub async fn prompt(&mut self, prompt: &str) -> Typed {
         tokio::select! {
-            line = self.input.line() => line,
-            _ = self.interrupts.next() => None,
+            typed = self.input.prompt(prompt) => typed,
+            interrupt = self.interrupts.next() => match interrupt {
+                Interrupt::CtrlC => Typed::Interrupted,
+                Interrupt::Leave => Typed::End,
+            },
         }
     }
 
@@ -157,7 +161,7 @@ impl<'a> Conversation<'a> {
             Answers::Allow => asked.allow_once().unwrap_or_else(|| asked.reject()),
             Answers::Nobody => asked.reject(),
             Answers::Person => {
-                self.input.forget_typed_ahead();
+                forget_typed_ahead();
                 face.question(asked);
                 tokio::select! {
                     answer = by_hand(asked, &mut self.input, face) => answer,
@@ -180,6 +184,16 @@ impl<'a> Conversation<'a> {
     }
 }
 
+/// What was typed before a question came was not meant for it.
+fn forget_typed_ahead() {
+    let stdin = std::io::stdin();
+    if stdin.is_terminal()
+        && let Err(error) = rustix::termios::tcflush(&stdin, rustix::termios::QueueSelector::IFlush)
+    {
+        tracing::debug!(%error, "what was typed ahead is kept");
+    }
+}
+
 struct Shown {
     began: Instant,
     has_answer: bool,
@@ -188,7 +202,7 @@ struct Shown {
 /// Asks until the answer is one; the end of the input says no.
 async fn by_hand(asked: &Ask, input: &mut Input, face: &mut dyn Face) -> Answer {
     loop {
-        let Some(typed) = input.line().await else { return asked.reject() };
+        let Typed::Line(typed) = input.line().await else { return asked.reject() };
         if let Some(answer) = ask::answer(asked, &typed) {
             return answer;
         }

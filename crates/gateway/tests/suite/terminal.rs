@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
@@ -126,8 +127,55 @@ fn ctrl_c_cancels_the_turn_and_the_chat_goes_on() {
     screen.types("hello again\n");
     screen.shows("You wrote");
     screen.shows("> ");
-    // Nothing runs: it leaves.
+    // Nothing runs: a slip of the hand does not end the chat.
     screen.types("\u{3}");
+    screen.shows("Ctrl-D or /exit leaves");
+    screen.shows("> ");
+    screen.types("/exit\n");
+    screen.ends_with(0);
+}
+
+#[test]
+fn a_prompt_is_edited_with_history_cursor_keys_and_completion() {
+    let home = Home::new();
+    let mut screen = Screen::start(&home, &["chat", "--agent", "demo", "--no-color"]);
+    screen.shows("> ");
+    // Home, then a word before the rest.
+    screen.types("world\u{1}hello \n");
+    screen.shows("You wrote");
+    screen.shows("hello world");
+    screen.shows("> ");
+    screen.types("\u{1b}[A again\n");
+    screen.shows("You wrote");
+    screen.shows("hello world again");
+    screen.shows("> ");
+    screen.types("/qu\t\n");
+    screen.ends_with(0);
+    let history = home.path(".local/state/gembridge/chat_history").metadata().unwrap();
+    assert_eq!(history.permissions().mode() & 0o077, 0, "what was typed is for its owner only");
+    let mut screen = Screen::start(&home, &["chat", "--agent", "demo", "--no-color"]);
+    screen.shows("> ");
+    screen.types("\u{1b}[A\u{1b}[A\n");
+    screen.shows("You wrote");
+    screen.shows("hello world again");
+    screen.shows("> ");
+    screen.types("\u{4}");
+    screen.ends_with(0);
+}
+
+#[test]
+fn a_paste_of_many_lines_is_one_prompt() {
+    let home = Home::new();
+    let mut screen = Screen::start(&home, &["chat", "--agent", "demo", "--no-color"]);
+    screen.shows("> ");
+    screen.types("\u{1b}[200~first line\rsecond line\u{1b}[201~");
+    screen.shows("second line");
+    screen.types("\n");
+    screen.shows("You wrote");
+    screen.shows("first line");
+    screen.shows("second line");
+    screen.shows("> ");
+    screen.types("\u{4}");
     screen.ends_with(0);
 }
 
