@@ -1,6 +1,7 @@
 //! Which agents are installed, where, and with which login: decided from a given environment and a look at which files exist.
 
 mod glob;
+mod installation;
 mod places;
 mod probe;
 mod version;
@@ -9,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use crate::profile::{Environment, LoginFound, Profile};
 
+pub use installation::installation;
 pub use probe::{Disk, Probe};
 pub use version::{VersionError, version_of};
 

@@ -41,7 +41,7 @@ pub use environment::Environment;
 pub use excerpt::escape_excerpt;
 pub use lines::{Batch, LineError, LineReader, LineSplitter};
 pub use pool::{Factory, Failure, Pool, PoolConfig, PoolError, PoolStatus};
-pub use sandbox::Sandbox;
+pub use sandbox::{Reads, Sandbox};
 pub use spawn::{CommandSpec, GuardProgram, Limits, SpawnError, Spawner};
 pub use supervise::{Admission, RestartPolicy, Supervisor};
 pub use tag::{RunTag, Swept, sweep};

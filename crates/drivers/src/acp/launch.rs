@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gembridge_core::model::{AgentFacts, Failure, FailureKind};
-use gembridge_process::{CommandSpec, Environment, Factory, RestartPolicy, SpawnError, Spawner};
+use gembridge_process::{CommandSpec, Environment, Factory, Reads, RestartPolicy, SpawnError, Spawner};
 use rustix::io::Errno;
 use serde_json::json;
 
@@ -245,7 +245,7 @@ fn command(setup: &AcpSetup, launch: &Launch, private: &Path) -> CommandSpec {
         if let Home::Lasting(path) = &setup.home {
             writable.push(path.clone());
         }
-        command = command.sandbox(gembridge_process::Sandbox { writable });
+        command = command.sandbox(gembridge_process::Sandbox { reads: Reads::Anything, writable });
     }
     command
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rustix::process::Pid;
 
-use crate::sandbox::Sandbox;
+use crate::sandbox::{Reads, Sandbox};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Options {
@@ -32,7 +32,8 @@ pub(crate) enum Stage {
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum UsageError {
     #[error(
-        "no command; usage: `guard [--grace-ms N] [--cwd DIR] [--umask N] [--fence] [--write DIR]… -- COMMAND ARGS…`"
+        "no command; usage: `guard [--grace-ms N] [--cwd DIR] [--umask N] [--fence] [--write DIR]… [--confine] \
+         [--read PATH]… -- COMMAND ARGS…`"
     )]
     NoCommand,
     #[error("unknown option `{0}`; options end with `--`")]
@@ -70,11 +71,28 @@ impl Options {
                 Some("--write") => {
                     options.fence.get_or_insert_default().writable.push(folder(args.next(), "--write")?);
                 }
+                Some("--confine") => _ = options.readable(),
+                Some("--read") => {
+                    let path = args.next().ok_or(UsageError::BadValue { option: "--read", needs: "a path" })?;
+                    options.readable().push(path.into());
+                }
                 _ => return Err(UsageError::Unknown(option.to_string_lossy().into_owned())),
             }
         }
         options.command = args.collect();
         if options.command.is_empty() { Err(UsageError::NoCommand) } else { Ok(options) }
+    }
+
+    /// The paths of a fence that governs reading, which it does from here on.
+    fn readable(&mut self) -> &mut Vec<PathBuf> {
+        let reads = &mut self.fence.get_or_insert_default().reads;
+        if *reads == Reads::Anything {
+            *reads = Reads::Only(Vec::new());
+        }
+        match reads {
+            Reads::Only(paths) => paths,
+            Reads::Anything => unreachable!("it was replaced above"),
+        }
     }
 
     pub(crate) fn to_args(&self) -> Vec<OsString> {
@@ -91,6 +109,10 @@ impl Options {
         if let Some(fence) = &self.fence {
             args.push("--fence".into());
             args.extend(fence.writable.iter().flat_map(|folder| ["--write".into(), folder.into()]));
+            if let Reads::Only(paths) = &fence.reads {
+                args.push("--confine".into());
+                args.extend(paths.iter().flat_map(|path| ["--read".into(), path.into()]));
+            }
         }
         args.push("--".into());
         args.extend(self.command.iter().cloned());
@@ -124,7 +146,10 @@ mod tests {
             grace: Duration::from_millis(20),
             cwd: Some("/w --cwd".into()),
             umask: Some(0o022),
-            fence: Some(Sandbox { writable: vec!["/a".into(), "--".into()] }),
+            fence: Some(Sandbox {
+                reads: Reads::Only(vec!["/r".into(), "--write".into()]),
+                writable: vec!["/a".into(), "--".into()],
+            }),
             command: vec!["--".into(), "--cwd".into(), "".into()],
         };
         let bare = Options {
@@ -135,7 +160,9 @@ mod tests {
             fence: Some(Sandbox::default()),
             command: vec!["x".into()],
         };
-        for options in [full, bare] {
+        let confined =
+            Options { fence: Some(Sandbox { reads: Reads::Only(Vec::new()), writable: Vec::new() }), ..bare.clone() };
+        for options in [full, bare, confined] {
             assert_eq!(Options::parse(options.to_args().into_iter()), Ok(options));
         }
     }
@@ -149,6 +176,7 @@ mod tests {
             (vec!["--grace-ms", "soon", "--", "x"], "`--grace-ms` needs a number"),
             (vec!["--launched-by", "0", "--", "x"], "`--launched-by` needs a process id"),
             (vec!["--cwd"], "`--cwd` needs a folder"),
+            (vec!["--read"], "`--read` needs a path"),
         ];
         for (args, expected) in cases {
             let error = Options::parse(args.iter().map(Into::into)).unwrap_err().to_string();

@@ -1,5 +1,6 @@
 //! Real children under a real guard.
 
+mod fence;
 mod flow;
 mod marked;
 mod start;

@@ -9,7 +9,7 @@ use gembridge_process::{Child, CommandSpec, Environment, Exit, Sandbox, SpawnErr
 
 use crate::marked::{GUARD, Marked, copy, program};
 
-async fn output(mut child: Child) -> (Vec<String>, Exit) {
+pub async fn output(mut child: Child) -> (Vec<String>, Exit) {
     let mut lines = Vec::new();
     while let Some(batch) = child.stdout.next_batch().await.unwrap() {
         lines.extend(batch.iter().map(|line| String::from_utf8_lossy(line).into_owned()));
@@ -185,7 +185,8 @@ async fn s21_a_fenced_child_writes_to_its_folders_and_nowhere_else() {
         inside.path().display(),
         out = outside.path().display(),
     );
-    let fenced = marked.shell(&script).sandbox(Sandbox { writable: vec![inside.path().to_owned()] });
+    let fenced =
+        marked.shell(&script).sandbox(Sandbox { writable: vec![inside.path().to_owned()], ..Sandbox::default() });
     let spawned = marked.spawner.spawn(fenced).await;
     if support() == Support::Unavailable {
         assert!(matches!(spawned, Err(SpawnError::Sandbox { .. })), "without Landlock a fence is refused, not skipped");
@@ -200,7 +201,8 @@ async fn s21_a_fenced_child_writes_to_its_folders_and_nowhere_else() {
     watch.ended().await;
     assert!(stderr.tail().contains("Permission denied"), "{}", stderr.tail());
 
-    let nowhere = marked.command("true").sandbox(Sandbox { writable: vec!["/no/such/folder".into()] });
+    let nowhere =
+        marked.command("true").sandbox(Sandbox { writable: vec!["/no/such/folder".into()], ..Sandbox::default() });
     let error = marked.spawner.spawn(nowhere).await.unwrap_err();
     assert!(matches!(error, SpawnError::Sandbox { .. }), "{error}");
     assert!(error.to_string().contains("`/no/such/folder`"), "{error}");

@@ -115,15 +115,26 @@ pub fn client_tools() -> Check {
 }
 
 pub fn landlock() -> Check {
-    match sandbox::support() {
-        Support::Full => Check::ok("landlock", "the kernel can fence an agent's writes"),
-        Support::Partial => {
-            Check::warn("landlock", "the kernel fences an agent's writes in part", "update to Linux 6.2 or newer")
-        }
+    fence(sandbox::support())
+}
+
+fn fence(support: Support) -> Check {
+    match support {
+        Support::Full => Check::ok("landlock", "the kernel can keep an agent to its own files and processes"),
+        Support::Files => Check::warn(
+            "landlock",
+            "the kernel can keep an agent to its own files, but not from signals to your other processes",
+            "update to Linux 6.12 or newer",
+        ),
+        Support::Partial => Check::warn(
+            "landlock",
+            "the kernel fences an agent's files in part: not enough for guests",
+            "update to Linux 6.2 or newer",
+        ),
         Support::Unavailable => Check::warn(
             "landlock",
-            "the kernel cannot fence an agent's writes",
-            "use Linux 5.13 or newer with Landlock on, or do without the fence",
+            "the kernel cannot fence an agent's files",
+            "use Linux 6.2 or newer with Landlock on, or do without the fence",
         ),
     }
 }
