@@ -5,6 +5,7 @@
 //! [`session`] (what the core does with it), [`connection`] and [`router`] (what the agent says).
 
 mod driver;
+mod fence;
 mod launch;
 mod open;
 mod births;
@@ -27,4 +28,5 @@ mod arrivals;
 
 pub use client_rights::Audience;
 pub use driver::{AcpDriver, ProcessStatus, Spares};
+pub use fence::{GuestFence, NoFence};
 pub use launch::{AcpSetup, Forms, Home, greet};

@@ -3,6 +3,7 @@
 mod builtin;
 mod configured;
 mod error;
+mod guest;
 mod launch;
 mod layer;
 mod login;
@@ -18,6 +19,7 @@ use serde::Deserialize;
 
 pub use configured::{AgentConfig, LimitsConfig};
 pub use error::{FileError, ProfileError};
+pub use guest::{Fence, HomeOwner, Reach};
 pub use launch::{Folders, Launch, LaunchFile, LaunchInput, Sandbox, Trust};
 pub use layer::{FileTemplate, Layer};
 pub use login::{Login, LoginFound};
@@ -82,6 +84,14 @@ pub struct Profile {
     /// Added when it works as an agent in a workspace.
     #[serde(default)]
     pub agent: Layer,
+    /// Added for guests, before the others: above all `unset` for variables that name the operator's folders.
+    #[serde(default)]
+    pub guest: Layer,
+    /// What a guest's process may reach in spite of its fence.
+    #[serde(default)]
+    pub fence: Fence,
+    #[serde(skip)]
+    pub home: HomeOwner,
     /// What the operator chose; a built-in profile has the defaults.
     #[serde(skip)]
     pub chosen: Chosen,
@@ -369,6 +379,6 @@ impl Profile {
         environment: &Environment,
         exists: &dyn Fn(&std::path::Path) -> bool,
     ) -> Option<LoginFound> {
-        login::find(&self.login, environment, exists)
+        login::find(&self.login, environment, &self.environment.pass, exists)
     }
 }

@@ -4,6 +4,7 @@ mod acp {
     mod basics;
     mod calls;
     mod crashes;
+    mod fence;
     mod flow;
     mod guests;
     mod hangs;

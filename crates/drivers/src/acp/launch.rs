@@ -8,13 +8,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gembridge_core::model::{AgentFacts, Failure, FailureKind};
-use gembridge_process::{CommandSpec, Environment, Factory, Reads, RestartPolicy, SpawnError, Spawner};
+use gembridge_process::{CommandSpec, Environment, Factory, RestartPolicy, Sandbox, SpawnError, Spawner};
 use rustix::io::Errno;
 use serde_json::json;
 
 use super::births::Births;
 use super::client_rights::{Audience, ClientRights};
 use super::connection::Connection;
+use super::fence::{self, Enclosure, GuestFence};
 use super::own_tools::OwnTools;
 use super::process::{Abilities, AgentProcess};
 use super::router::Router;
@@ -45,6 +46,8 @@ pub struct AcpSetup {
     pub approval: ApprovalMode,
     pub sandbox: profile::Sandbox,
     pub audience: Audience,
+    /// What keeps the processes from the operator's files, where they serve guests.
+    pub guest_fence: GuestFence,
     pub home: Home,
     /// What files in a workspace leave to others, as its owner would have it. Everything else is private.
     pub umask: u32,
@@ -150,8 +153,9 @@ async fn start_as(
     let private = PrivateDir::create(&setup.private, &setup.profile.name).map_err(|error| no_folder(setup, &error))?;
     let launch = launch(setup, version, &private)?;
     write_files(&launch).map_err(|error| no_folder(setup, &error))?;
-    let child =
-        setup.spawner.spawn(command(setup, &launch, private.path())).await.map_err(|error| unstarted(setup, &error))?;
+    let fence = fence::around(setup, &launch, private.path())?;
+    let command = command(setup, &launch, fence.clone());
+    let child = setup.spawner.spawn(command).await.map_err(|error| unstarted(setup, &error))?;
     let router = Router {
         agent: setup.profile.name.as_str().into(),
         quirks: setup.profile.quirks.clone(),
@@ -162,7 +166,8 @@ async fn start_as(
         Ok((facts, abilities)) => {
             let (limits, meta, births) = (setup.profile.limits, launch.session_meta, Arc::clone(births));
             let rights = ClientRights::of(setup);
-            Ok(AgentProcess::new(connection, facts, abilities, rights, limits, meta, births, private))
+            let enclosure = Enclosure { folder: private, fence };
+            Ok(AgentProcess::new(connection, facts, abilities, rights, limits, meta, births, enclosure))
         }
         Err(failure) => {
             connection.kill();
@@ -232,7 +237,7 @@ fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     std::fs::rename(&beside, path)
 }
 
-fn command(setup: &AcpSetup, launch: &Launch, private: &Path) -> CommandSpec {
+fn command(setup: &AcpSetup, launch: &Launch, fence: Option<Sandbox>) -> CommandSpec {
     let variables: BTreeMap<OsString, OsString> =
         launch.environment.iter().map(|(name, value)| (name.into(), value.into())).collect();
     let mut command =
@@ -240,13 +245,7 @@ fn command(setup: &AcpSetup, launch: &Launch, private: &Path) -> CommandSpec {
     if setup.execution == Execution::Agent {
         command = command.umask(Some(setup.umask));
     }
-    if setup.sandbox == profile::Sandbox::Landlock {
-        let mut writable = vec![launch.cwd.clone(), private.to_owned(), setup.cache.clone()];
-        if let Home::Lasting(path) = &setup.home {
-            writable.push(path.clone());
-        }
-        command = command.sandbox(gembridge_process::Sandbox { reads: Reads::Anything, writable });
-    }
+    command.sandbox = fence;
     command
 }
 

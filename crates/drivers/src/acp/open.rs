@@ -13,6 +13,7 @@ use tokio::sync::mpsc;
 use super::client_rights::Audience;
 use super::connection::Connection;
 use super::encode::Reach;
+use super::fence::Enclosure;
 use super::hands::{Hands, Work};
 use super::launch::{AcpSetup, Home, no_folder};
 use super::process::{AgentProcess, Lease, Premade};
@@ -20,7 +21,7 @@ use super::repeat::RepeatFilter;
 use super::session::AcpSession;
 use super::table::{Opening, Phase, Tools};
 use super::{decode, encode, error, wire};
-use crate::profile::{Execution, Quirk};
+use crate::profile::{Execution, HomeOwner, Quirk};
 use crate::workspace::{Jail, JailLimits, PrivateDir, TerminalLimits, Terminals};
 
 /// Batches that a session's owner may be behind, each up to what one read holds; then the agent waits.
@@ -35,9 +36,12 @@ pub(super) async fn session(setup: &AcpSetup, lease: Lease, spec: SessionSpec) -
         Prepared::Ahead(ready) => *ready,
         Prepared::Place(lease) => match loaded(setup, &process, &spec).await? {
             Some(half) => half.ready(setup, lease, Resumed::Yes, spec.slash),
-            None => {
-                fresh(setup, &process, cwd(setup, &spec)?, &spec).await?.ready(setup, lease, Resumed::No, spec.slash)
-            }
+            None => fresh(setup, &process, cwd(setup, &process, &spec)?, &spec).await?.ready(
+                setup,
+                lease,
+                Resumed::No,
+                spec.slash,
+            ),
         },
     };
     match ready.apply(setup, &spec).await {
@@ -52,7 +56,7 @@ pub(super) async fn session(setup: &AcpSetup, lease: Lease, spec: SessionSpec) -
 /// A session for nobody yet.
 pub(super) async fn ahead(setup: &AcpSetup, process: &Arc<AgentProcess>) -> Result<(), Failure> {
     let plain = SessionSpec::plain();
-    let half = fresh(setup, process, cwd(setup, &plain)?, &plain).await?;
+    let half = fresh(setup, process, cwd(setup, process, &plain)?, &plain).await?;
     if let Some(slot) = process.connection().table().slot(&half.name) {
         slot.phase = Phase::Ahead;
     }
@@ -90,11 +94,13 @@ struct Cwd {
     folder: Option<PrivateDir>,
 }
 
-fn cwd(setup: &AcpSetup, spec: &SessionSpec) -> Result<Cwd, Failure> {
+/// In chat each session has a folder of its own. It lies in that of the process, which a fence leaves open.
+fn cwd(setup: &AcpSetup, process: &AgentProcess, spec: &SessionSpec) -> Result<Cwd, Failure> {
     if let Some(path) = spec.workspace.clone().or_else(|| setup.workspace.clone()) {
         return Ok(Cwd { path, folder: None });
     }
-    let folder = PrivateDir::create(&setup.private, "session").map_err(|error| no_folder(setup, &error))?;
+    let folders = process.enclosure().folder.path().join("sessions");
+    let folder = PrivateDir::create(&folders, "session").map_err(|error| no_folder(setup, &error))?;
     Ok(Cwd { path: folder.path().to_owned(), folder: Some(folder) })
 }
 
@@ -134,13 +140,14 @@ impl Half {
 
 fn opening(
     setup: &AcpSetup,
+    process: &AgentProcess,
     cwd: &Path,
     spec: &SessionSpec,
 ) -> Result<(Opening, mpsc::Receiver<Vec<Signal>>), Failure> {
     let (sink, signals) = mpsc::channel(SIGNALS);
     let work = match setup.execution {
         Execution::Chat => None,
-        Execution::Agent => Some(work(setup, cwd)?),
+        Execution::Agent => Some(work(setup, process, cwd)?),
     };
     let hands = Arc::new(Hands { work, missing_reads_empty: setup.profile.has(Quirk::NewFilesNeedEmptyRead) });
     let repeat = setup.profile.has(Quirk::RetriesRepeatText).then(RepeatFilter::default);
@@ -148,16 +155,22 @@ fn opening(
     Ok((Opening { sink, hands, repeat, tools }, signals))
 }
 
-fn work(setup: &AcpSetup, cwd: &Path) -> Result<Work, Failure> {
+fn work(setup: &AcpSetup, process: &AgentProcess, cwd: &Path) -> Result<Work, Failure> {
     let jail = Jail::open(cwd, JailLimits { umask: setup.umask, ..JailLimits::default() }).map_err(|error| {
         let folder = cwd.display();
         Failure::new(FailureKind::Unsupported, format!("the workspace `{folder}` cannot be opened: {error}"))
     })?;
     let jail = Arc::new(jail);
     let source = setup.environment.iter().map(|(name, value)| (name.into(), value.into())).collect();
-    let environment = gembridge_process::Environment::from_empty::<&str>(&source, &[]);
+    let mut environment = gembridge_process::Environment::from_empty::<&str>(&source, &[]);
+    let Enclosure { folder, fence } = process.enclosure();
+    let mut fence = fence.clone();
+    if let Some(fence) = &mut fence {
+        environment = environment.with("TMPDIR", folder.path().join("tmp"));
+        fence.writable.push(cwd.to_owned());
+    }
     let terminals = Terminals::new(setup.spawner.clone(), Arc::clone(&jail), environment, TerminalLimits::default());
-    let terminals = Arc::new(terminals);
+    let terminals = Arc::new(terminals.fenced(fence));
     Ok(Work { jail, terminals })
 }
 
@@ -179,7 +192,7 @@ async fn new_session(
     cwd: &Path,
     spec: &SessionSpec,
 ) -> Result<Half, Failure> {
-    let (opening, signals) = opening(setup, cwd, spec)?;
+    let (opening, signals) = opening(setup, process, cwd, spec)?;
     let mut params = json!({ "cwd": cwd, "mcpServers": tool_servers(setup, process, spec)? });
     add_meta(&mut params, process);
     let _turn = process.turn_to_open().await;
@@ -231,7 +244,7 @@ async fn loaded(setup: &AcpSetup, process: &AgentProcess, spec: &SessionSpec) ->
     if setup.profile.has(Quirk::LoadDestroysWithinMinute) {
         next_minute(process, resume).await;
     }
-    let cwd = cwd(setup, spec)?;
+    let cwd = cwd(setup, process, spec)?;
     match load(setup, process, spec, resume, method, &cwd.path).await {
         Ok(half) => Ok(Some(Half { folder: cwd.folder, ..half })),
         Err(failure) if matches!(failure.kind, FailureKind::Refused { .. } | FailureKind::Unsupported) => {
@@ -244,7 +257,8 @@ async fn loaded(setup: &AcpSetup, process: &AgentProcess, spec: &SessionSpec) ->
 
 /// Whether a session of an earlier process can still be where the agent looks for it. If not, nobody waits for a load.
 fn is_kept(setup: &AcpSetup, spec: &SessionSpec) -> bool {
-    let own_home = setup.login.as_ref().is_some_and(|login| login.private_home);
+    let own_home =
+        setup.profile.home == HomeOwner::Guest || setup.login.as_ref().is_some_and(|login| login.private_home);
     let home_stays = !own_home || matches!(setup.home, Home::Lasting(_));
     let folder_stays = setup.workspace.is_some() || spec.workspace.is_some();
     home_stays && (folder_stays || !setup.profile.has(Quirk::SessionsAreKeptByFolder))
@@ -259,7 +273,7 @@ async fn load(
     cwd: &Path,
 ) -> Result<Half, Failure> {
     let name = Arc::clone(&resume.agent_session);
-    let (opening, signals) = opening(setup, cwd, spec)?;
+    let (opening, signals) = opening(setup, process, cwd, spec)?;
     let connection = process.connection();
     connection.table().add(&name, opening, Phase::Replaying);
     let claim = Claim { connection, name: Some(Arc::clone(&name)) };

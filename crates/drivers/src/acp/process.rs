@@ -12,6 +12,7 @@ use tokio::task::JoinSet;
 use super::births::Births;
 use super::client_rights::ClientRights;
 use super::connection::Connection;
+use super::fence::Enclosure;
 use super::hands::AgreedWrite;
 use crate::profile::{Limits, Quirk};
 use crate::workspace::PrivateDir;
@@ -34,8 +35,7 @@ pub(super) struct AgentProcess {
     jobs: Mutex<JoinSet<()>>,
     /// Shared by all processes of the agent, those before this one included.
     births: Arc<Births>,
-    /// Goes with the process.
-    _private: PrivateDir,
+    enclosure: Enclosure,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -92,7 +92,7 @@ impl AgentProcess {
         limits: Limits,
         session_meta: Map<String, Value>,
         births: Arc<Births>,
-        private: PrivateDir,
+        enclosure: Enclosure,
     ) -> Arc<Self> {
         Arc::new(Self {
             connection,
@@ -109,12 +109,17 @@ impl AgentProcess {
             premade: Mutex::default(),
             jobs: Mutex::default(),
             births,
-            _private: private,
+            enclosure,
         })
     }
 
     pub(super) fn connection(&self) -> &Connection {
         &self.connection
+    }
+
+    /// Its own folder, and what stands around it.
+    pub(super) fn enclosure(&self) -> &Enclosure {
+        &self.enclosure
     }
 
     pub(super) fn births(&self) -> &Births {

@@ -43,7 +43,8 @@ impl Profile {
         for value in self.environment.set.values() {
             template::check(&self.name, value)?;
         }
-        let layers = [&self.private_home, &self.trusted, &self.chat, &self.agent];
+        self.fence.check(&self.name)?;
+        let layers = [&self.guest, &self.private_home, &self.trusted, &self.chat, &self.agent];
         layers.into_iter().chain(&self.sandbox).try_for_each(|layer: &Layer| layer.check(&self.name))
     }
 }

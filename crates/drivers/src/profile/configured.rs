@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use serde::Deserialize;
 
 use super::{
-    ApprovalMode, Chosen, Driver, Execution, Layer, Limits, Mcp, Models, Profile, ProfileError, Program, Sandbox,
-    Tools, Variables,
+    ApprovalMode, Chosen, Driver, Execution, Fence, HomeOwner, Layer, Limits, Mcp, Models, Profile, ProfileError,
+    Program, Sandbox, Tools, Variables,
     builtin::{check_extension, check_name},
     launch::check_model,
     nearest,
@@ -36,6 +36,11 @@ pub struct AgentConfig {
     pub sandbox: Option<Sandbox>,
     /// Extension methods, each beginning with `_`, that clients with an admin key may send to it. All others are refused.
     pub extensions: Vec<String>,
+    /// Files and folders that its process may read when it serves guests, beside its own folders, its program and the
+    /// libraries of the system: absolute paths.
+    pub guest_read: Vec<PathBuf>,
+    /// Folders that its process may read and write when it serves guests, beside its own: absolute paths.
+    pub guest_write: Vec<PathBuf>,
     pub limits: LimitsConfig,
 }
 
@@ -64,13 +69,6 @@ pub struct LimitsConfig {
 }
 
 impl Profile {
-    /// The same agent with a home of its own, for whoever shall see nothing of the operator's.
-    #[must_use]
-    pub fn with_private_home(mut self) -> Self {
-        self.environment.set.insert("HOME".to_owned(), "{state}".to_owned());
-        self
-    }
-
     /// The profile of `[agents.name]`: a known one with changes, or a new one.
     pub fn custom(name: &str, config: &AgentConfig, known: &[Self]) -> Result<Self, ProfileError> {
         let profile = match known.iter().find(|profile| profile.name == name) {
@@ -116,6 +114,9 @@ impl Profile {
             sandbox: None,
             chat: Layer::default(),
             agent: Layer::default(),
+            guest: Layer::default(),
+            fence: Fence::default(),
+            home: HomeOwner::default(),
             chosen: Chosen::default(),
         })
     }
@@ -148,6 +149,12 @@ impl Profile {
                 self.extensions.push(method.clone());
             }
         }
+        let (read, write) = (&config.guest_read, &config.guest_write);
+        if let Some(relative) = read.iter().chain(write).find(|path| !path.is_absolute()) {
+            return Err(ProfileError::RelativePath(relative.clone()));
+        }
+        self.fence.read_also.extend(read.iter().cloned());
+        self.fence.write_also.extend(write.iter().cloned());
         self.limits = config.limits.over(self.limits);
         self.chosen = self.choose(config)?;
         Ok(self)

@@ -26,6 +26,8 @@ pub enum ProfileError {
     ModeNeedsTrust { mode: &'static str },
     #[error("workspace `{}` is not an absolute path; write it from `/`", .0.display())]
     RelativeWorkspace(PathBuf),
+    #[error("`{}` of `guest_read` or `guest_write` is not an absolute path; write it from `/`", .0.display())]
+    RelativePath(PathBuf),
     #[error("agent `{agent}` in mode `agent` needs a folder to work in; set `workspace = \"/abs/path\"`")]
     NoWorkspace { agent: String },
     #[error("agent `{agent}` has no sandbox of its own; leave `sandbox` out")]

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::{
-    ApprovalMode, Environment, Execution, Layer, LoginFound, Profile, ProfileError, Version,
+    ApprovalMode, Environment, Execution, HomeOwner, Layer, LoginFound, Profile, ProfileError, Reach, Version, guest,
     template::{self, Style, Values},
 };
 
@@ -101,6 +101,8 @@ pub struct Launch {
     pub model: Option<String>,
     /// `_meta` for each `session/new`; often empty.
     pub session_meta: serde_json::Map<String, serde_json::Value>,
+    /// What a fence around the process leaves open beside its own folders and its program.
+    pub reach: Reach,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -118,7 +120,10 @@ impl Profile {
         let [state, private, cache, workspace] = folders.map(Path::to_string_lossy);
         let values = Values {
             agent: &self.name,
-            home: input.environment.get("HOME").map(String::as_str),
+            home: match self.home {
+                HomeOwner::Operator => input.environment.get("HOME").map(String::as_str),
+                HomeOwner::Guest => Some(&state),
+            },
             state: &state,
             private: &private,
             cache: &cache,
@@ -139,11 +144,16 @@ impl Profile {
             mode_id: self.mode_id(input.approval, input.trust)?.map(str::to_owned),
             model: model.map(str::to_owned),
             session_meta: serde_json::Map::new(),
+            reach: Reach::default(),
         };
+        if self.home == HomeOwner::Guest {
+            launch.folders.extend(guest::home_folders(input.folders.state).map(|(_, folder)| folder));
+        }
         launch.add_model(self, model)?;
         for layer in self.layers(input)? {
             launch.add(layer, &values)?;
         }
+        launch.reach = self.fence.reach(&values, &launch.environment)?;
         Ok(launch)
     }
 
@@ -161,6 +171,10 @@ impl Profile {
         for (name, value) in &self.environment.set {
             environment.insert(name.clone(), template::fill(value, values, Style::Plain)?);
         }
+        if self.home == HomeOwner::Guest {
+            let folders = guest::home_folders(input.folders.state);
+            environment.extend(folders.map(|(name, folder)| (name.to_owned(), folder.to_string_lossy().into_owned())));
+        }
         Ok(environment)
     }
 
@@ -174,7 +188,10 @@ impl Profile {
 
     fn layers(&self, input: &LaunchInput<'_>) -> Result<Vec<&Layer>, ProfileError> {
         let mut layers = Vec::new();
-        if input.login.is_some_and(|login| login.private_home) {
+        if self.home == HomeOwner::Guest {
+            layers.push(&self.guest);
+        }
+        if self.home == HomeOwner::Guest || input.login.is_some_and(|login| login.private_home) {
             layers.push(&self.private_home);
         }
         if input.trust == Trust::Trusted {

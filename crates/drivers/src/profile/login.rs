@@ -1,6 +1,6 @@
 //! Which login an agent will use, told from names alone: variables that are set, files that exist. No login file is ever opened.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
@@ -41,9 +41,19 @@ pub struct LoginFound {
     pub advice: Option<String>,
 }
 
-pub(super) fn find(logins: &[Login], environment: &Environment, exists: &dyn Fn(&Path) -> bool) -> Option<LoginFound> {
+/// Folders of a home that a variable may have moved elsewhere.
+const MOVED: &[(&str, &str)] =
+    &[(".config", "XDG_CONFIG_HOME"), (".local/share", "XDG_DATA_HOME"), (".local/state", "XDG_STATE_HOME")];
+
+/// `passed` are the variables that the agent gets: one that it does not get moves nothing.
+pub(super) fn find(
+    logins: &[Login],
+    environment: &Environment,
+    passed: &[String],
+    exists: &dyn Fn(&Path) -> bool,
+) -> Option<LoginFound> {
     logins.iter().find_map(|login| {
-        let source = login.source(environment, exists)?;
+        let source = login.source(environment, passed, exists)?;
         Some(LoginFound {
             kind: login.kind.clone(),
             title: login.title.clone(),
@@ -56,20 +66,33 @@ pub(super) fn find(logins: &[Login], environment: &Environment, exists: &dyn Fn(
 }
 
 impl Login {
-    fn source(&self, environment: &Environment, exists: &dyn Fn(&Path) -> bool) -> Option<String> {
+    fn source(&self, environment: &Environment, passed: &[String], exists: &dyn Fn(&Path) -> bool) -> Option<String> {
         if !self.when.iter().all(|condition| holds(condition, environment)) {
             return None;
         }
         let mut sources: Vec<String> = self.when.iter().map(|condition| format!("`{condition}`")).collect();
         if let Some(file) = &self.file {
-            let home = environment.get("HOME").filter(|home| !home.is_empty())?;
-            if !exists(&Path::new(home).join(file)) {
+            let (path, shown) = place(file, environment, passed)?;
+            if !exists(&path) {
                 return None;
             }
-            sources.push(format!("`~/{file}`"));
+            sources.push(format!("`{shown}`"));
         }
         if sources.is_empty() { Some("always".to_owned()) } else { Some(sources.join(", ")) }
     }
+}
+
+/// Where a file of the home is, and how people write that.
+fn place(file: &str, environment: &Environment, passed: &[String]) -> Option<(PathBuf, String)> {
+    for (folder, variable) in MOVED {
+        let below = file.strip_prefix(folder).and_then(|rest| rest.strip_prefix('/'));
+        let moved = environment.get(*variable).filter(|_| passed.iter().any(|name| name == variable));
+        if let (Some(below), Some(moved)) = (below, moved.filter(|path| path.starts_with('/'))) {
+            return Some((Path::new(moved).join(below), format!("${variable}/{below}")));
+        }
+    }
+    let home = environment.get("HOME").filter(|home| !home.is_empty())?;
+    Some((Path::new(home).join(file), format!("~/{file}")))
 }
 
 fn holds(condition: &str, environment: &Environment) -> bool {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use gembridge_process::{
-    CommandSpec, Environment, Exit, ExitWatch, Handle, LineError, LineReader, SpawnError, Spawner, StderrTail,
+    CommandSpec, Environment, Exit, ExitWatch, Handle, LineError, LineReader, Sandbox, SpawnError, Spawner, StderrTail,
 };
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -24,6 +24,7 @@ pub struct Terminals {
     spawner: Spawner,
     jail: Arc<Jail>,
     environment: Environment,
+    fence: Option<Sandbox>,
     limits: TerminalLimits,
     open: Mutex<Open>,
 }
@@ -106,7 +107,14 @@ struct Terminal {
 impl Terminals {
     /// `environment` is what every command gets; what the agent names is added to it.
     pub fn new(spawner: Spawner, jail: Arc<Jail>, environment: Environment, limits: TerminalLimits) -> Self {
-        Self { spawner, jail, environment, limits, open: Mutex::default() }
+        Self { spawner, jail, environment, fence: None, limits, open: Mutex::default() }
+    }
+
+    /// The same with the fence of the agent around every command: what the agent may not touch itself, no terminal touches for it.
+    #[must_use]
+    pub fn fenced(mut self, fence: Option<Sandbox>) -> Self {
+        self.fence = fence;
+        self
     }
 
     /// Starts a command and returns once it runs.
@@ -186,7 +194,8 @@ impl Terminals {
         let cwd = self.jail.folder(command.cwd.as_deref())?;
         let environment =
             command.env.into_iter().fold(self.environment.clone(), |all, (name, value)| all.with(name, value));
-        let command = CommandSpec::new(command.command, environment).args(command.args).cwd(cwd);
+        let mut command = CommandSpec::new(command.command, environment).args(command.args).cwd(cwd);
+        command.sandbox.clone_from(&self.fence);
         Ok(command.umask(Some(self.jail.umask())))
     }
 

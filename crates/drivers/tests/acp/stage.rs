@@ -14,7 +14,7 @@ use gembridge_core::model::{
 use gembridge_core::session::{AgentSetup, NewSession, SessionHandle, Sessions, SessionsConfig};
 use gembridge_core::store::Store;
 use gembridge_core::turn::{Fold, PermissionPolicy};
-use gembridge_drivers::acp::{AcpDriver, AcpSetup, Audience, Forms, Home, Spares};
+use gembridge_drivers::acp::{AcpDriver, AcpSetup, Audience, Forms, GuestFence, Home, Spares};
 use gembridge_drivers::profile::{AgentConfig, ApprovalMode, Execution, Profile, Quirk, Sandbox, Trust};
 use gembridge_process::{GuardProgram, RestartPolicy, Spawner};
 use gembridge_store::MemoryStore;
@@ -94,6 +94,7 @@ impl Plan {
             approval: ApprovalMode::Default,
             sandbox: Sandbox::Off,
             audience: Audience::Operators,
+            guest_fence: GuestFence::Landlock,
             home: Home::OfTheProcess,
             umask: 0o022,
             private: folder.path().join("private"),

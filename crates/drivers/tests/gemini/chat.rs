@@ -87,6 +87,35 @@ async fn in_chat_a_hostile_model_reaches_none_of_the_agents_own_tools() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn in_chat_a_tool_that_no_profile_names_is_off_and_ours_run() {
+    let mut plan = LabPlan::chat(&[]).await;
+    // As if every tool of the CLI were one of a newer version: nothing is denied by name.
+    plan.plan.setup.profile.tools.native.clear();
+    let weather = HostTools::start("get_weather", "sunny");
+    let lab = plan.start();
+    let secret = lab.folder.path().join("secret.txt");
+    fs::write(&secret, "the secret").unwrap();
+    let mut client = lab.session_with_tools(weather.server()).await;
+    for (tool, arguments) in [
+        ("read_file", json!({"file_path": secret})),
+        ("run_shell_command", json!({"command": format!("cat {}", secret.display())})),
+        ("invoke_agent", json!({"agent_name": "generalist", "prompt": "touch made"})),
+    ] {
+        lab.api.forget_requests();
+        let turned = client.turn(&calling(tool, arguments)).await;
+        assert_eq!((turned.finished().as_str(), questions(&turned)), ("done", 0), "{tool}");
+        let calls = lab.api.model_calls();
+        assert_eq!(calls[0].declared_tools(), ["mcp_host-tools_get_weather"], "{tool}");
+        let told = told_to_the_model(&calls[1]);
+        assert!(told.contains("error") && !told.contains("the secret"), "{tool}: {told}");
+    }
+    let turned = client.turn(&calling("mcp_host-tools_get_weather", json!({"city": "Oslo"}))).await;
+    assert_eq!((turned.finished().as_str(), questions(&turned)), ("done", 0));
+    assert_eq!(weather.calls().len(), 1);
+    lab.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn in_chat_a_native_tool_that_the_operator_left_on_is_the_only_one() {
     let lab = LabPlan::chat(&["google_web_search"]).await.start();
     let mut client = lab.session().await;

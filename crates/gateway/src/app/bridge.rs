@@ -13,9 +13,9 @@ use gembridge_core::model::{AgentName, Principal, SessionId, ToolKind};
 use gembridge_core::session::{AgentSetup, NewSession, SessionHandle, Sessions, SessionsConfig, Viewer};
 use gembridge_core::store::{SessionRecord, Store, StoreError};
 use gembridge_core::turn::PermissionPolicy;
-use gembridge_drivers::acp::{AcpDriver, AcpSetup, Audience, Forms, Home, Spares};
+use gembridge_drivers::acp::{AcpDriver, AcpSetup, Audience, Forms, GuestFence, Home, NoFence, Spares};
 use gembridge_drivers::profile::{Execution, Profile, Trust};
-use gembridge_process::{GuardProgram, RestartPolicy, Spawner};
+use gembridge_process::{GuardProgram, RestartPolicy, Spawner, sandbox};
 use gembridge_store::{DiskStore, MemoryStore};
 
 use crate::agents::{self, Agent, Chosen};
@@ -170,6 +170,7 @@ pub fn acp_setup(
         approval: agent.profile.chosen.approval,
         sandbox: agent.profile.chosen.sandbox,
         audience: Audience::Operators,
+        guest_fence: guest_fence(&context.config.settings),
         home: Home::Lasting(folders.state.join("agents").join(&agent.profile.name)),
         umask: context.umask,
         private: folders.runs(),
@@ -180,6 +181,17 @@ pub fn acp_setup(
         restart: RestartPolicy::default(),
         profile: impatient(&agent.profile, context.config.settings.turn.total.0),
         program: agent.program.clone(),
+    }
+}
+
+/// What keeps guests' processes from the operator's files, by the settings and by what the kernel has.
+pub fn guest_fence(settings: &Settings) -> GuestFence {
+    if !settings.guests.fence.0 {
+        GuestFence::Absent(NoFence::TurnedOff)
+    } else if sandbox::support().confines() {
+        GuestFence::Landlock
+    } else {
+        GuestFence::Absent(NoFence::Kernel)
     }
 }
 

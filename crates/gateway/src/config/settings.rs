@@ -19,6 +19,7 @@ pub struct Settings {
     pub auth: AuthSettings,
     pub openai: OpenAiSettings,
     pub acp: AcpSettings,
+    pub guests: GuestSettings,
     pub limits: LimitSettings,
     pub sessions: SessionSettings,
     pub turn: TurnSettings,
@@ -116,6 +117,21 @@ impl Default for OpenAiSettings {
 pub struct AcpSettings {
     /// Let a client name MCP servers for its session, as far as they are reached over HTTP.
     pub allow_mcp_servers: Switch,
+}
+
+/// How keys of rank `user` are kept apart from the operator.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct GuestSettings {
+    /// The kernel keeps a guest's agent to its own folders, its program and its libraries. Turned off, and on a kernel that cannot
+    /// do it, guests are served only by agents that have no way to a file.
+    pub fence: Switch,
+}
+
+impl Default for GuestSettings {
+    fn default() -> Self {
+        Self { fence: Switch(true) }
+    }
 }
 
 /// Bounds of the gateway.

@@ -70,6 +70,8 @@ pub fn perform(stage: &mut Stage, step: &Step) -> Result<(), Ended> {
             stage.say(&given.unwrap_or_default())
         }
         Step::Env => stage.say(&surroundings::describe().to_string()),
+        Step::Open(path) => stage.say(&surroundings::open(path)),
+        Step::Shell(line) => stage.say(&surroundings::shell(line)),
         Step::Raw(line) => {
             stage.agent.wire.write(format!("{line}\n").as_bytes());
             Ok(())
