@@ -9,6 +9,7 @@ mod gemini {
     mod commands;
     mod failures;
     mod files;
+    mod guest;
     mod lab;
     mod permissions;
     mod resume;

@@ -151,7 +151,7 @@ impl Profile {
         }
         launch.add_model(self, model)?;
         for layer in self.layers(input)? {
-            launch.add(layer, &values)?;
+            launch.add(layer, input.execution, &values)?;
         }
         launch.reach = self.fence.reach(&values, &launch.environment)?;
         Ok(launch)
@@ -232,7 +232,7 @@ impl Launch {
         Ok(())
     }
 
-    fn add(&mut self, layer: &Layer, values: &Values<'_>) -> Result<(), ProfileError> {
+    fn add(&mut self, layer: &Layer, execution: Execution, values: &Values<'_>) -> Result<(), ProfileError> {
         self.session_meta.extend(layer.session_meta.clone());
         for name in &layer.unset {
             self.environment.remove(name);
@@ -244,7 +244,7 @@ impl Launch {
             self.args.push(template::fill(arg, values, Style::Plain)?);
         }
         for file in &layer.file {
-            let mut bytes = template::fill(&file.content, values, Style::Quoted)?;
+            let mut bytes = template::fill(file.content_in(execution), values, Style::Quoted)?;
             if !values.denied_tools.is_empty() {
                 bytes.push_str(&template::fill(&file.content_if_denied, values, Style::Quoted)?);
             }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::{ProfileError, template};
+use super::{Execution, ProfileError, template};
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -27,6 +27,8 @@ pub struct FileTemplate {
     pub path: String,
     #[serde(default)]
     pub content: String,
+    /// Instead of `content` in chat.
+    pub content_in_chat: Option<String>,
     /// Appended when some of the agent's own tools are turned off.
     #[serde(default)]
     pub content_if_denied: String,
@@ -48,8 +50,16 @@ impl Layer {
 }
 
 impl FileTemplate {
+    pub(super) fn content_in(&self, execution: Execution) -> &str {
+        match (execution, &self.content_in_chat) {
+            (Execution::Chat, Some(content)) => content,
+            (Execution::Chat | Execution::Agent, _) => &self.content,
+        }
+    }
+
     fn check(&self, agent: &str) -> Result<(), ProfileError> {
-        for text in [&self.path, &self.content, &self.content_if_denied, &self.content_if_native] {
+        let texts = [&self.path, &self.content, &self.content_if_denied, &self.content_if_native];
+        for text in texts.into_iter().chain(&self.content_in_chat) {
             template::check(agent, text)?;
         }
         let inside = ["{state}/", "{private}/"].iter().any(|root| self.path.starts_with(root));

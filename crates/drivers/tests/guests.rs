@@ -1,0 +1,165 @@
+//! The real Claude Code, Codex and OpenCode as a guest has them: inside the fence they answer, and even with their own tools on
+//! they reach no file of the operator's.
+
+#[path = "acp/stage.rs"]
+#[expect(dead_code, reason = "shared with tests that run other agents")]
+mod stage;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use gembridge_core::model::{Answer, Event};
+use gembridge_drivers::profile::{AgentConfig, Environment, Layer, Profile};
+use gembridge_testkit::model_api::FakeModel;
+use gembridge_testkit::{codex_settings, opencode_settings, real_claude, real_codex, real_opencode};
+use serde_json::{Value, json};
+use stage::{Client, Plan, Stage, path};
+
+/// One agent, its fake model, and a file of the operator's.
+struct Lab {
+    stage: Stage,
+    model: FakeModel,
+    secret: PathBuf,
+}
+
+impl Lab {
+    /// The agent for guests, with its own tools on or off. `variables` may name files in the given folder.
+    async fn new(
+        agent: &str,
+        program: PathBuf,
+        tools: OwnTools,
+        variables: impl FnOnce(&FakeModel, &Path) -> Vec<(&'static str, String)>,
+    ) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let model = FakeModel::start().await.unwrap();
+        let mut profile = Profile::custom(agent, &AgentConfig::default(), &Profile::builtin().unwrap()).unwrap();
+        profile.limits.start_seconds = 150;
+        if tools == OwnTools::On {
+            profile.chat = Layer::default();
+        }
+        let home = folder.path().join("home");
+        fs::create_dir_all(home.join(".config")).unwrap();
+        let secret = home.join(".config/key");
+        fs::write(&secret, "canary").unwrap();
+        let mut environment = Environment::from([("PATH".to_owned(), path())]);
+        environment.insert("HOME".to_owned(), home.display().to_string());
+        environment.insert("XDG_CONFIG_HOME".to_owned(), home.join(".config").display().to_string());
+        environment.extend(variables(&model, folder.path()).into_iter().map(|(name, value)| (name.to_owned(), value)));
+        let mut plan = Plan::of(profile.with_private_home(), program, None, folder);
+        plan.setup.login = plan.setup.profile.find_guest_login(&environment);
+        plan.setup.environment = environment;
+        plan.setup.shim = None;
+        Self { stage: plan.start(), model, secret }
+    }
+
+    /// What the model is told when it calls this tool of the agent's own, every permission granted.
+    async fn tool(&self, name: &str, args: &Value) -> String {
+        let mut client = self.stage.session().await;
+        let script = json!({"calls": [[{"call": {"name": name, "args": args}}], [{"results": "it says"}]]});
+        granted(&mut client, &format!("please SCRIPT:{script}:END")).await
+    }
+
+    async fn end(self) {
+        self.stage.end().await;
+    }
+}
+
+#[derive(PartialEq, Eq)]
+enum OwnTools {
+    Off,
+    On,
+}
+
+async fn granted(client: &mut Client, prompt: &str) -> String {
+    let turn = client.prompt(prompt).await;
+    loop {
+        match client.next().await.event {
+            Event::Asked(ask) => {
+                let answer = ask.allow_once().unwrap_or(Answer::Cancelled);
+                client.answer(ask.id, answer).await.unwrap();
+            }
+            Event::Ended(_) => return client.finish(turn).await.text(),
+            _ => {}
+        }
+    }
+}
+
+fn claude(model: &FakeModel, _: &Path) -> Vec<(&'static str, String)> {
+    vec![("ANTHROPIC_API_KEY", "fake-key".to_owned()), ("ANTHROPIC_BASE_URL", model.url())]
+}
+
+fn opencode(model: &FakeModel, folder: &Path) -> Vec<(&'static str, String)> {
+    let settings = folder.join("opencode.json");
+    fs::write(&settings, opencode_settings(&model.url_v1())).unwrap();
+    vec![("OPENCODE_CONFIG", settings.display().to_string())]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn fence_leaves_claude_code_what_it_needs_for_a_turn() {
+    let lab = Lab::new("claude", real_claude(), OwnTools::Off, claude).await;
+    let mut client = lab.stage.session().await;
+    let said = client.turn("ping").await.finished();
+    assert!(said.starts_with("You said: ") && said.ends_with("ping"), "{said}");
+    lab.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn fence_keeps_the_tools_of_claude_code_from_the_operators_files() {
+    let lab = Lab::new("claude", real_claude(), OwnTools::On, claude).await;
+    let told = lab.tool("Bash", &json!({"command": "echo in the shell; cat $HOME/../../../../home/.config/key"})).await;
+    assert!(told.contains("it says"), "{told}");
+    lab.tool("Bash", &json!({"command": format!("cat {}", lab.secret.display())})).await;
+    lab.tool("Read", &json!({"file_path": lab.secret})).await;
+    assert!(lab.model.requests().iter().all(|request| !request.text.contains("canary")));
+    lab.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn fence_leaves_opencode_what_it_needs_for_a_turn() {
+    let lab = Lab::new("opencode", real_opencode(), OwnTools::Off, opencode).await;
+    let mut client = lab.stage.session().await;
+    assert_eq!(client.turn("ping").await.finished(), "You said: ping");
+    lab.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn fence_keeps_the_tools_of_opencode_from_the_operators_files() {
+    let lab = Lab::new("opencode", real_opencode(), OwnTools::On, opencode).await;
+    let shell = json!({"command": format!("echo in the shell; cat {}", lab.secret.display()), "description": "look"});
+    let told = lab.tool("bash", &shell).await;
+    assert!(told.contains("in the shell") && told.contains("Permission denied"), "{told}");
+    lab.tool("read", &json!({"filePath": lab.secret})).await;
+    assert!(lab.model.requests().iter().all(|request| !request.text.contains("canary")));
+    lab.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn fence_keeps_the_shell_of_codex_from_the_operators_files() {
+    // Codex reads where its model is from its home, which for guests is a new one: the profile writes it there for this test.
+    let lab =
+        Lab::new("codex", real_codex(), OwnTools::On, |_, _| vec![("OPENAI_API_KEY", "fake-key".to_owned())]).await;
+    lab.end().await;
+    let folder = tempfile::tempdir().unwrap();
+    let model = FakeModel::start().await.unwrap();
+    let mut profile = Profile::builtin().unwrap().into_iter().find(|profile| profile.name == "codex").unwrap();
+    profile.limits.start_seconds = 150;
+    profile.private_home.file.push(gembridge_drivers::profile::FileTemplate {
+        path: "{state}/config.toml".to_owned(),
+        content: codex_settings(&model.url_v1()),
+        content_in_chat: None,
+        content_if_denied: String::new(),
+        content_if_native: String::new(),
+    });
+    let secret = folder.path().join("key");
+    fs::write(&secret, "canary").unwrap();
+    let mut plan = Plan::of(profile.with_private_home(), real_codex(), None, folder);
+    plan.setup.environment.insert("OPENAI_API_KEY".to_owned(), "fake-key".to_owned());
+    plan.setup.login = plan.setup.profile.find_guest_login(&plan.setup.environment);
+    plan.setup.shim = None;
+    let lab = Lab { stage: plan.start(), model, secret };
+    let command = format!("echo in the shell; cat {}", lab.secret.display());
+    let told = lab.tool("exec_command", &json!({"cmd": command})).await;
+    assert!(told.contains("it says"), "{told}");
+    assert!(lab.model.requests().iter().all(|request| !request.text.contains("canary")));
+    lab.end().await;
+}
