@@ -90,8 +90,6 @@ pub struct Profile {
     /// What a guest's process may reach in spite of its fence.
     #[serde(default)]
     pub fence: Fence,
-    #[serde(skip)]
-    pub home: HomeOwner,
     /// What the operator chose; a built-in profile has the defaults.
     #[serde(skip)]
     pub chosen: Chosen,
@@ -270,6 +268,9 @@ pub struct Tools {
     /// guests too. All others stay off for guests.
     #[serde(default)]
     pub harmless: Vec<String>,
+    /// It opens files that a prompt names, by a link or after an `@`, although its tools are off.
+    #[serde(default)]
+    pub opens_named_files: bool,
     /// What chat does about the agent's own tools. It decides whether guests are served.
     #[serde(default)]
     pub in_chat: ChatTools,

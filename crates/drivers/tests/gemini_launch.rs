@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 
 use gembridge_core::driver::ToolServer;
 use gembridge_drivers::profile::{
-    AgentConfig, ApprovalMode, Environment, Execution, Folders, LaunchInput, Profile, Sandbox, Trust,
+    AgentConfig, ApprovalMode, Environment, Execution, Folders, HomeOwner, LaunchInput, Profile, Sandbox, Trust,
 };
 use gembridge_testkit::gemini_api::{FakeGemini, Recorded};
 use gembridge_testkit::raw_acp::{Exchange, RawAcp};
@@ -63,6 +63,7 @@ impl Lab {
                 execution,
                 workspace: &workspace,
                 trust: Trust::Trusted,
+                home: HomeOwner::Operator,
                 folders: Folders { state: &state, private: &private, cache: &cache },
                 environment: &environment,
                 login: login.as_ref(),

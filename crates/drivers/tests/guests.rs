@@ -9,6 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use gembridge_core::model::{Answer, Event};
+use gembridge_drivers::acp::Audience;
 use gembridge_drivers::profile::{AgentConfig, Environment, Layer, Profile};
 use gembridge_testkit::model_api::FakeModel;
 use gembridge_testkit::{codex_settings, opencode_settings, real_claude, real_codex, real_opencode};
@@ -45,7 +46,8 @@ impl Lab {
         environment.insert("HOME".to_owned(), home.display().to_string());
         environment.insert("XDG_CONFIG_HOME".to_owned(), home.join(".config").display().to_string());
         environment.extend(variables(&model, folder.path()).into_iter().map(|(name, value)| (name.to_owned(), value)));
-        let mut plan = Plan::of(profile.with_private_home(), program, None, folder);
+        let mut plan = Plan::of(profile, program, None, folder);
+        plan.setup.audience = Audience::Guests;
         plan.setup.login = plan.setup.profile.find_guest_login(&environment);
         plan.setup.environment = environment;
         plan.setup.shim = None;
@@ -152,7 +154,8 @@ async fn fence_keeps_the_shell_of_codex_from_the_operators_files() {
     });
     let secret = folder.path().join("key");
     fs::write(&secret, "canary").unwrap();
-    let mut plan = Plan::of(profile.with_private_home(), real_codex(), None, folder);
+    let mut plan = Plan::of(profile, real_codex(), None, folder);
+    plan.setup.audience = Audience::Guests;
     plan.setup.environment.insert("OPENAI_API_KEY".to_owned(), "fake-key".to_owned());
     plan.setup.login = plan.setup.profile.find_guest_login(&plan.setup.environment);
     plan.setup.shim = None;

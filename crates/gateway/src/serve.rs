@@ -61,6 +61,8 @@ use retention::Retiring;
 use running::{Care, Gateway};
 use session_cap::Allotment;
 
+pub use tenant_driver::{Refusal, for_guests};
+
 /// How much the log of a gateway says where nobody says otherwise.
 pub const LOG_LEVEL: Level = Level::Info;
 

@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use gembridge_core::model::{Failure, FailureKind};
 use gembridge_process::{Reads, Sandbox};
 
+use super::client_rights::Audience;
 use super::launch::{AcpSetup, Home};
 use crate::detect::installation;
-use crate::profile::{self, HomeOwner, Launch};
+use crate::profile::{self, Launch};
 use crate::workspace::PrivateDir;
 
 /// What keeps the processes of guests from the operator's files.
@@ -41,8 +42,8 @@ pub(super) fn around(setup: &AcpSetup, launch: &Launch, private: &Path) -> Resul
     if let Home::Lasting(path) = &setup.home {
         own.push(path.clone());
     }
-    match (setup.profile.home, setup.guest_fence) {
-        (HomeOwner::Guest, GuestFence::Landlock) => guests(setup, launch, own).map(Some),
+    match (setup.audience, setup.guest_fence) {
+        (Audience::Guests, GuestFence::Landlock) => guests(setup, launch, own).map(Some),
         _ if setup.sandbox == profile::Sandbox::Landlock => {
             own.push(setup.cache.clone());
             Ok(Some(Sandbox { reads: Reads::Anything, writable: own }))

@@ -22,7 +22,7 @@ use super::router::Router;
 use super::{decode, error, open, wire};
 use crate::detect::version_of;
 use crate::profile::{
-    self, ApprovalMode, Execution, Folders, Launch, LaunchInput, LoginFound, Profile, Trust, Version,
+    self, ApprovalMode, Execution, Folders, HomeOwner, Launch, LaunchInput, LoginFound, Profile, Trust, Version,
 };
 use crate::workspace::PrivateDir;
 
@@ -191,6 +191,10 @@ fn launch(setup: &AcpSetup, version: Option<Version>, private: &PrivateDir) -> R
         execution: setup.execution,
         workspace: &workspace,
         trust: setup.trust,
+        home: match setup.audience {
+            Audience::Operators => HomeOwner::Operator,
+            Audience::Guests => HomeOwner::Guest,
+        },
         folders: Folders { state: &state, private: private.path(), cache: &setup.cache },
         environment: &setup.environment,
         login: setup.login.as_ref(),

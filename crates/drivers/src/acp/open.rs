@@ -21,7 +21,7 @@ use super::repeat::RepeatFilter;
 use super::session::AcpSession;
 use super::table::{Opening, Phase, Tools};
 use super::{decode, encode, error, wire};
-use crate::profile::{Execution, HomeOwner, Quirk};
+use crate::profile::{Execution, Quirk};
 use crate::workspace::{Jail, JailLimits, PrivateDir, TerminalLimits, Terminals};
 
 /// Batches that a session's owner may be behind, each up to what one read holds; then the agent waits.
@@ -257,8 +257,7 @@ async fn loaded(setup: &AcpSetup, process: &AgentProcess, spec: &SessionSpec) ->
 
 /// Whether a session of an earlier process can still be where the agent looks for it. If not, nobody waits for a load.
 fn is_kept(setup: &AcpSetup, spec: &SessionSpec) -> bool {
-    let own_home =
-        setup.profile.home == HomeOwner::Guest || setup.login.as_ref().is_some_and(|login| login.private_home);
+    let own_home = setup.audience == Audience::Guests || setup.login.as_ref().is_some_and(|login| login.private_home);
     let home_stays = !own_home || matches!(setup.home, Home::Lasting(_));
     let folder_stays = setup.workspace.is_some() || spec.workspace.is_some();
     home_stays && (folder_stays || !setup.profile.has(Quirk::SessionsAreKeptByFolder))

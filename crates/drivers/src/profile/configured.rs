@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use serde::Deserialize;
 
 use super::{
-    ApprovalMode, Chosen, Driver, Execution, Fence, HomeOwner, Layer, Limits, Mcp, Models, Profile, ProfileError,
-    Program, Sandbox, Tools, Variables,
+    ApprovalMode, Chosen, Driver, Execution, Fence, Layer, Limits, Mcp, Models, Profile, ProfileError, Program,
+    Sandbox, Tools, Variables,
     builtin::{check_extension, check_name},
     launch::check_model,
     nearest,
@@ -116,7 +116,6 @@ impl Profile {
             agent: Layer::default(),
             guest: Layer::default(),
             fence: Fence::default(),
-            home: HomeOwner::default(),
             chosen: Chosen::default(),
         })
     }

@@ -5,13 +5,12 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use super::template::{self, Style, Values};
-use super::{Environment, Profile, ProfileError};
+use super::{ChatTools, Environment, Profile, ProfileError, Tools};
 
 /// Whose home an agent is started with.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HomeOwner {
     /// The operator's, unless the login needs nothing of it.
-    #[default]
     Operator,
     /// One that is private to the process, with every folder in which programs keep settings, data and logins.
     Guest,
@@ -78,14 +77,17 @@ impl Fence {
     }
 }
 
-impl Profile {
-    /// The same agent with a home of its own, for guests.
-    #[must_use]
-    pub fn with_private_home(mut self) -> Self {
-        self.home = HomeOwner::Guest;
-        self
+impl Tools {
+    /// Whether nothing that a client says in chat makes the agent open a file, also where no fence keeps it from that.
+    pub fn reach_no_file(&self) -> bool {
+        match self.in_chat {
+            ChatTools::Off => !self.opens_named_files,
+            ChatTools::DeniedByName | ChatTools::Unknown | ChatTools::On => false,
+        }
     }
+}
 
+impl Profile {
     /// The login that a guest's process finds: by variables alone, since its home is empty.
     pub fn find_guest_login(&self, environment: &Environment) -> Option<super::LoginFound> {
         self.find_login(environment, &|_: &Path| false)

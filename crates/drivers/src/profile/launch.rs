@@ -41,6 +41,7 @@ pub struct LaunchInput<'a> {
     /// The child's working folder: the operator's workspace, or an empty private one.
     pub workspace: &'a Path,
     pub trust: Trust,
+    pub home: HomeOwner,
     pub folders: Folders<'a>,
     /// The environment from which names are passed on.
     pub environment: &'a Environment,
@@ -120,7 +121,7 @@ impl Profile {
         let [state, private, cache, workspace] = folders.map(Path::to_string_lossy);
         let values = Values {
             agent: &self.name,
-            home: match self.home {
+            home: match input.home {
                 HomeOwner::Operator => input.environment.get("HOME").map(String::as_str),
                 HomeOwner::Guest => Some(&state),
             },
@@ -146,7 +147,7 @@ impl Profile {
             session_meta: serde_json::Map::new(),
             reach: Reach::default(),
         };
-        if self.home == HomeOwner::Guest {
+        if input.home == HomeOwner::Guest {
             launch.folders.extend(guest::home_folders(input.folders.state).map(|(_, folder)| folder));
         }
         launch.add_model(self, model)?;
@@ -171,7 +172,7 @@ impl Profile {
         for (name, value) in &self.environment.set {
             environment.insert(name.clone(), template::fill(value, values, Style::Plain)?);
         }
-        if self.home == HomeOwner::Guest {
+        if input.home == HomeOwner::Guest {
             let folders = guest::home_folders(input.folders.state);
             environment.extend(folders.map(|(name, folder)| (name.to_owned(), folder.to_string_lossy().into_owned())));
         }
@@ -188,10 +189,10 @@ impl Profile {
 
     fn layers(&self, input: &LaunchInput<'_>) -> Result<Vec<&Layer>, ProfileError> {
         let mut layers = Vec::new();
-        if self.home == HomeOwner::Guest {
+        if input.home == HomeOwner::Guest {
             layers.push(&self.guest);
         }
-        if self.home == HomeOwner::Guest || input.login.is_some_and(|login| login.private_home) {
+        if input.home == HomeOwner::Guest || input.login.is_some_and(|login| login.private_home) {
             layers.push(&self.private_home);
         }
         if input.trust == Trust::Trusted {

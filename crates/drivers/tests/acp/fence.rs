@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use gembridge_core::model::FailureKind;
-use gembridge_drivers::acp::{GuestFence, NoFence};
+use gembridge_drivers::acp::{Audience, GuestFence, NoFence};
 use gembridge_drivers::profile::{AgentConfig, Execution, Profile, Sandbox};
 use serde_json::Value;
 
@@ -19,8 +19,9 @@ fn guest(change: impl FnOnce(&mut AgentConfig, &Path)) -> Plan {
         ..AgentConfig::default()
     };
     change(&mut config, folder.path());
-    let profile = Profile::custom("fake", &config, &[]).unwrap().with_private_home();
+    let profile = Profile::custom("fake", &config, &[]).unwrap();
     let mut plan = Plan::of(profile, gembridge_testkit::fake_agent_path(), None, folder);
+    plan.setup.audience = Audience::Guests;
     plan.setup.shim = None;
     plan
 }
@@ -125,7 +126,7 @@ async fn fence_guest_has_its_home_its_folder_its_program_and_what_the_operator_n
 #[tokio::test]
 async fn fence_operators_process_has_none_unless_it_is_asked_for() {
     let (mut plan, secrets) = with_secrets(guest(|_, _| {}));
-    plan.setup.profile.home = gembridge_drivers::profile::HomeOwner::Operator;
+    plan.setup.audience = Audience::Operators;
     let stage = plan.start();
     let told = told(&stage, "operator", &format!("open {}", secrets[0].display())).await;
     assert!(told.ends_with(": canary\n"), "{told}");

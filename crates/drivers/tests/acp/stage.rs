@@ -28,6 +28,9 @@ pub const PATIENCE: Duration = Duration::from_mins(3);
 /// More than a test makes an agent say: what it said can be looked at in memory.
 const WHOLE_LOG: usize = 8 << 20;
 
+/// The folder below that of the stage in which the agent's processes note what they receive.
+const RECORDS: &str = "records";
+
 /// What a stage is built from. Change what a test is about.
 pub struct Plan {
     pub setup: AcpSetup,
@@ -53,7 +56,10 @@ impl Plan {
         let folder = tempfile::tempdir().unwrap();
         let workspace = folder.path().join("workspace");
         std::fs::create_dir(&workspace).unwrap();
-        let record = folder.path().join("record").display().to_string();
+        // In a folder that a guest's process may write to as well.
+        let records = folder.path().join(RECORDS);
+        std::fs::create_dir(&records).unwrap();
+        let record = records.join("record").display().to_string();
         // `DIR` in an argument is the stage's own folder.
         let here = folder.path().display().to_string();
         let args = args.iter().map(|arg| arg.replace("DIR", &here));
@@ -63,6 +69,7 @@ impl Plan {
             args: Some(args.chain(eyes).collect()),
             mode: Some(Execution::Agent),
             workspace: Some(workspace.clone()),
+            guest_write: vec![records],
             ..AgentConfig::default()
         };
         let mut profile = Profile::custom("fake", &config, &[]).unwrap();
@@ -150,7 +157,7 @@ impl Plan {
         let driver = Arc::new(AcpDriver::new(self.setup, self.spares));
         let setup = AgentSetup { driver: driver.clone(), limits: self.limits, policy: self.policy };
         let sessions = Sessions::new(self.store, HashMap::from([(name, setup)]), SessionsConfig::default());
-        let record = Record::at(self.folder.path().join("record"));
+        let record = Record::at(self.folder.path().join(RECORDS).join("record"));
         Stage { driver, sessions: Arc::new(sessions), folder: self.folder, spawner, record }
     }
 }

@@ -3,7 +3,8 @@
 use std::fs;
 
 use gembridge_core::turn::PermissionPolicy;
-use gembridge_drivers::profile::{HomeOwner, Layer};
+use gembridge_drivers::acp::Audience;
+use gembridge_drivers::profile::Layer;
 use serde_json::json;
 
 use super::lab::{LabPlan, allow, calling, told_to_the_model, turn_answering};
@@ -13,7 +14,7 @@ use super::tool_server::HostTools;
 async fn fence_leaves_the_cli_what_it_needs_for_a_turn_with_a_tool_of_ours() {
     let weather = HostTools::start("get_weather", "sunny");
     let mut plan = LabPlan::chat(&[]).await;
-    plan.plan.setup.profile.home = HomeOwner::Guest;
+    plan.plan.setup.audience = Audience::Guests;
     let lab = plan.start();
     let mut client = lab.session_with_tools(weather.server()).await;
     assert_eq!(client.turn("ping").await.finished(), "You said: ping");
@@ -25,7 +26,7 @@ async fn fence_leaves_the_cli_what_it_needs_for_a_turn_with_a_tool_of_ours() {
 #[tokio::test(flavor = "multi_thread")]
 async fn fence_keeps_the_shell_of_the_cli_from_the_operators_files() {
     let mut plan = LabPlan::chat(&[]).await;
-    plan.plan.setup.profile.home = HomeOwner::Guest;
+    plan.plan.setup.audience = Audience::Guests;
     plan.plan.setup.profile.chat = Layer::default();
     plan.plan.policy = PermissionPolicy::ask();
     let lab = plan.start();

@@ -1,6 +1,7 @@
 //! `gembridge doctor`: what is good, what needs a look, what is broken, and the fix for each.
 
 mod agent;
+mod guests;
 mod machine;
 
 use std::fmt::Write as _;
@@ -19,9 +20,11 @@ use super::{Context, pretty};
 
 /// One real handshake with an agent: started, greeted, ended.
 ///
-/// Called once, from the main thread, outside any event loop. Nothing of the agent is left when it returns.
+/// Called from the main thread, outside any event loop. Nothing of the agent is left when it returns.
 pub trait Probe {
     fn initialize(&self, agent: &Agent, context: &Context) -> Result<Greeting, Failure>;
+    /// The same with the home and the fence that a guest's process has.
+    fn initialize_for_guests(&self, agent: &Agent, context: &Context) -> Result<Greeting, Failure>;
 }
 
 /// What the agent said of itself.
@@ -87,6 +90,7 @@ fn checks(context: &Context, probe: &dyn Probe) -> Result<Vec<Check>, CommandErr
         Err(error) if error.code == ExitCode::Usage => return Err(error),
         Err(error) => checks.push(agent::missing(&error.error.to_string())),
     }
+    checks.extend(guests::checks(context, probe));
     checks.push(machine::client_tools());
     checks.push(machine::landlock());
     checks.push(machine::free_space(&context.config.folders.state));

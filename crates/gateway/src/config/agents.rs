@@ -1,8 +1,10 @@
 //! From `[agents]` to profiles: the built-in agents with the operator's changes, and the operator's own.
 
-use gembridge_drivers::profile::{AgentConfig, Profile, ProfileError};
+use std::path::{Path, PathBuf};
 
-use super::{Config, ConfigError, Key, Origin};
+use gembridge_drivers::profile::{AgentConfig, Profile};
+
+use super::{Config, ConfigError, Folders, Key, Origin};
 
 pub fn profiles(config: &Config) -> Result<Vec<Profile>, ConfigError> {
     // The built-in profiles are part of this binary; a broken one is our own mistake, told like any other.
@@ -11,7 +13,14 @@ pub fn profiles(config: &Config) -> Result<Vec<Profile>, ConfigError> {
         known.iter().filter(|profile| !config.settings.agents.contains_key(&profile.name)).cloned().collect();
     for (name, chosen) in &config.settings.agents {
         let chosen = without_hint(config, name, chosen, &known);
-        let profile = Profile::custom(name, &chosen, &known).map_err(|error| placed(config, name, &error))?;
+        let profile =
+            Profile::custom(name, &chosen, &known).map_err(|error| placed(config, name, &error.to_string()))?;
+        if let Some(path) = open_to_guests(&chosen, &config.folders) {
+            let path = path.display();
+            let problem =
+                format!("`{path}` holds gembridge's own files, which no guest may reach; name a folder below it");
+            return Err(placed(config, name, &problem));
+        }
         profiles.push(profile);
     }
     profiles.sort_by(|a, b| a.name.cmp(&b.name));
@@ -34,8 +43,16 @@ fn without_hint(config: &Config, name: &str, chosen: &AgentConfig, known: &[Prof
     chosen
 }
 
+/// A path of `guest_read` or `guest_write` that has a folder of ours in it, or is in one.
+fn open_to_guests<'a>(chosen: &'a AgentConfig, folders: &Folders) -> Option<&'a Path> {
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let ours = [real(&folders.config), real(&folders.state)];
+    let mut named = chosen.guest_read.iter().chain(&chosen.guest_write).map(PathBuf::as_path);
+    named.find(|path| ours.iter().any(|ours| ours.starts_with(real(path)) || real(path).starts_with(ours)))
+}
+
 /// The error with the first line that speaks of the agent, where a file does.
-fn placed(config: &Config, name: &str, error: &ProfileError) -> ConfigError {
+fn placed(config: &Config, name: &str, problem: &str) -> ConfigError {
     let section = Key::dotted("agents").child(name);
     let of_agent = |key: &Key| key.parts().starts_with(section.parts());
     let line = config.origins.iter().filter(|(key, _)| of_agent(key)).find_map(|(_, origin)| match origin {
@@ -43,7 +60,7 @@ fn placed(config: &Config, name: &str, error: &ProfileError) -> ConfigError {
         Origin::Default | Origin::ModelsFile { .. } | Origin::Environment { .. } | Origin::Flag { .. } => None,
     });
     match line {
-        Some((path, line)) => ConfigError::InFile { path, line, problem: error.to_string() },
-        None => ConfigError::Invalid(error.to_string()),
+        Some((path, line)) => ConfigError::InFile { path, line, problem: problem.to_owned() },
+        None => ConfigError::Invalid(problem.to_owned()),
     }
 }

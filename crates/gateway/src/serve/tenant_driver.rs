@@ -6,8 +6,8 @@ use std::sync::{Arc, OnceLock};
 use gembridge_core::BoxFuture;
 use gembridge_core::driver::{Driver, Opened, SessionSpec};
 use gembridge_core::model::{AgentFacts, AgentName, Failure, FailureKind, SessionFacts};
-use gembridge_drivers::acp::{AcpDriver, AcpSetup, Audience, ProcessStatus, Spares};
-use gembridge_drivers::profile::{ApprovalMode, ChatTools, Execution};
+use gembridge_drivers::acp::{AcpDriver, AcpSetup, Audience, GuestFence, NoFence, ProcessStatus, Spares};
+use gembridge_drivers::profile::{ApprovalMode, ChatTools, Execution, LoginFound};
 use gembridge_process::pool::PoolStatus;
 
 use crate::keys::FileKeys;
@@ -38,6 +38,8 @@ pub enum Refusal {
     PersonalLogin,
     /// The agent's own tools stay on in chat: it would read files and run commands on a guest's word.
     OwnTools,
+    /// The agent may have a way to a file, and nothing keeps its process from the operator's.
+    NoFence(NoFence),
 }
 
 impl Refusal {
@@ -47,10 +49,10 @@ impl Refusal {
             Some(Self::Workspace)
         } else if setup.profile.tools.in_chat == ChatTools::On {
             Some(Self::OwnTools)
-        } else if setup.login.as_ref().is_some_and(|login| login.personal) {
-            Some(Self::PersonalLogin)
+        } else if let (GuestFence::Absent(why), false) = (setup.guest_fence, setup.profile.tools.reach_no_file()) {
+            Some(Self::NoFence(why))
         } else {
-            None
+            login_for_guests(setup).err()
         }
     }
 
@@ -68,7 +70,20 @@ impl Refusal {
                 "has tools that cannot be turned off in chat and reach the operator's files, so it serves admin keys only; \
                  use another agent"
             }
+            Self::NoFence(_) => {
+                "cannot be kept from the operator's files on this machine, so it serves admin keys only; use another agent, or \
+                 ask the operator, whom `gembridge doctor` tells the reason"
+            }
         }
+    }
+}
+
+/// The login of a guest's process, whose home is empty. Where only the operator's home has one, there is none to serve with.
+fn login_for_guests(setup: &AcpSetup) -> Result<Option<LoginFound>, Refusal> {
+    let found = setup.profile.find_guest_login(&setup.environment);
+    match found.as_ref().or(setup.login.as_ref()) {
+        Some(login) if login.personal => Err(Refusal::PersonalLogin),
+        _ => Ok(found),
     }
 }
 
@@ -135,11 +150,12 @@ impl TenantDriver {
 
 /// The same agent with nothing of the operator's: a home of its own, no mode but the default one, and of the tools that the
 /// operator left on only those that reach no file and no command.
-fn for_guests(setup: AcpSetup) -> AcpSetup {
-    let mut profile = setup.profile.with_private_home();
+pub fn for_guests(setup: AcpSetup) -> AcpSetup {
+    let login = login_for_guests(&setup).unwrap_or_default();
+    let mut profile = setup.profile;
     let harmless = &profile.tools.harmless;
     profile.chosen.native_tools.retain(|tool| harmless.contains(tool));
-    AcpSetup { profile, approval: ApprovalMode::Default, audience: Audience::Guests, ..setup }
+    AcpSetup { profile, login, approval: ApprovalMode::Default, audience: Audience::Guests, ..setup }
 }
 
 impl Driver for TenantDriver {

@@ -60,3 +60,56 @@ fn s18_a_workspace_is_open_to_the_operator_alone_and_the_refusal_says_why() {
     assert!(told.contains("workspace") && told.contains("admin key"), "{told}");
     assert!(!told.contains(workspace.to_str().unwrap()), "nor where it is: {told}");
 }
+
+#[test]
+fn fence_guests_agent_reads_no_key_no_log_and_nothing_of_the_gateways_process() {
+    let gateway = Home::new().with_fake(&[], "").serve_fake();
+    let (ann, bob) = (gateway.home.key("ann"), gateway.home.key("bob"));
+    let of_bob = surroundings(&gateway, &bob);
+    let secrets = [
+        gateway.home.state("key"),
+        gateway.home.state(""),
+        gateway.home.config("keys.toml"),
+        gateway.home.config("gembridge.toml"),
+        home_of(&of_bob),
+        of_bob["cwd"].as_str().unwrap().into(),
+        format!("/proc/{}/environ", gateway.pid()).into(),
+        format!("/proc/{}/cwd/", gateway.pid()).into(),
+        "/etc/shadow".into(),
+    ];
+    let script: Vec<_> = secrets.iter().map(|path| format!("open {}", path.display())).collect();
+    let kill = format!("shell kill -9 {} && echo done", gateway.pid());
+    let answer = gateway.complete_as(&ann, &said(&format!("{}\n{kill}", script.join("\n"))), &[]);
+    assert_eq!(answer.status, 200, "{}", answer.body);
+    let told = answer.text();
+    for path in &secrets {
+        assert!(told.contains(&format!("open {}: refused", path.display())), "{}: {told}", path.display());
+    }
+    assert!(!told.contains(&gateway.key) && !told.ends_with("done"), "{told}");
+    let operators = gateway.complete_as(&gateway.key, &said(&script[0]), &[]);
+    assert!(operators.text().contains(&gateway.key), "the operator's own agent reads what the operator may");
+}
+
+#[test]
+fn fence_turned_off_leaves_guests_only_agents_that_have_no_way_to_a_file() {
+    let gateway = Home::new().with_fake(&[], "guests.fence = false").serve_fake();
+    let ann = gateway.home.key("ann");
+    let refused = gateway.complete_as(&ann, &said("env"), &[]);
+    assert_eq!((refused.status, refused.code().as_str()), (403, "forbidden"), "{}", refused.body);
+    let told = refused.json()["error"]["message"].as_str().unwrap().to_owned();
+    assert!(told.contains("cannot be kept from the operator's files"), "{told}");
+    assert_eq!(surroundings(&gateway, &gateway.key)["cwd"].as_str().map(|cwd| cwd.contains("runs")), Some(true));
+
+    let home = Home::new();
+    home.configure("guests.fence = false");
+    let gateway = home.serve();
+    let ann = gateway.home.key("ann");
+    assert_eq!(gateway.complete_as(&ann, &said("hello"), &[]).status, 200, "the demo agent opens no file");
+}
+
+#[test]
+fn fence_leaves_the_demo_agent_what_it_needs_for_a_guest() {
+    let gateway = Home::new().serve();
+    let ann = gateway.home.key("ann");
+    assert_eq!(gateway.complete_as(&ann, &said("hello"), &[]).status, 200);
+}

@@ -143,3 +143,28 @@ fn doctor_names_the_fix_for_what_is_broken() {
     assert!(check(&report, "login")["detail"].as_str().unwrap().contains("`GEMINI_API_KEY`"));
     assert!(check(&report, "private")["fix"].as_str().unwrap().contains("chmod 700"));
 }
+
+#[test]
+fn doctor_says_which_agents_serve_guests_and_what_keeps_them_from_the_operators_files() {
+    let home = Home::new().with_config("gembridge.toml", "[agents.mine]\ncommand = 'my-agent'\n");
+    install(&home, "my-agent", "v1.2.3");
+    install(&home, "codex-acp", "2.6.0");
+    let report = home.run(&["doctor", "--json"]).succeeds().json();
+    assert_eq!(check(&report, "guest fence")["status"], "ok");
+    let guests = check(&report, "guests")["detail"].as_str().unwrap().to_owned();
+    assert_eq!(guests, "served by `demo`, `mine`; `codex` not: its tools cannot be turned off");
+
+    let home = home.with_config("gembridge.toml", "guests.fence = false\n[agents.mine]\ncommand = 'my-agent'\n");
+    let report = home.run(&["doctor", "--json"]).succeeds().json();
+    assert_eq!(check(&report, "guest fence")["status"], "warn");
+    let guests = check(&report, "guests")["detail"].as_str().unwrap().to_owned();
+    assert!(guests.contains("served by `demo`;") && guests.contains("`mine` not: it has a way to files"), "{guests}");
+}
+
+#[test]
+fn a_path_that_would_open_gembridges_own_files_to_guests_is_refused() {
+    let home = Home::new();
+    let folder = home.path(".config");
+    let text = format!("[agents.mine]\ncommand = 'my-agent'\nguest_read = ['{}']\n", folder.display());
+    home.with_config("gembridge.toml", &text).run(&["agents"]).refused(2, "holds gembridge's own files");
+}
