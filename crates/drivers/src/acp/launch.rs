@@ -17,7 +17,7 @@ use super::client_rights::{Audience, ClientRights};
 use super::connection::Connection;
 use super::fence::{self, Enclosure, GuestFence};
 use super::own_tools::OwnTools;
-use super::process::{Abilities, AgentProcess};
+use super::process::{Abilities, AgentProcess, Terms};
 use super::router::Router;
 use super::{decode, error, open, wire};
 use crate::detect::version_of;
@@ -164,10 +164,13 @@ async fn start_as(
     let connection = Connection::new(child, router);
     match initialize(setup, &connection).await {
         Ok((facts, abilities)) => {
-            let (limits, meta, births) = (setup.profile.limits, launch.session_meta, Arc::clone(births));
-            let rights = ClientRights::of(setup);
+            let terms = Terms {
+                rights: ClientRights::of(setup),
+                limits: setup.profile.limits,
+                session_meta: launch.session_meta,
+            };
             let enclosure = Enclosure { folder: private, fence };
-            Ok(AgentProcess::new(connection, facts, abilities, rights, limits, meta, births, enclosure))
+            Ok(AgentProcess::new(connection, facts, abilities, terms, Arc::clone(births), enclosure))
         }
         Err(failure) => {
             connection.kill();

@@ -38,6 +38,13 @@ pub(super) struct AgentProcess {
     enclosure: Enclosure,
 }
 
+/// What holds for every session of a process.
+pub(super) struct Terms {
+    pub rights: ClientRights,
+    pub limits: Limits,
+    pub session_meta: Map<String, Value>,
+}
+
 #[derive(Clone, Copy, Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own that the agent tells or not")]
 pub(super) struct Abilities {
@@ -88,12 +95,11 @@ impl AgentProcess {
         connection: Connection,
         facts: AgentFacts,
         abilities: Abilities,
-        rights: ClientRights,
-        limits: Limits,
-        session_meta: Map<String, Value>,
+        terms: Terms,
         births: Arc<Births>,
         enclosure: Enclosure,
     ) -> Arc<Self> {
+        let Terms { rights, limits, session_meta } = terms;
         Arc::new(Self {
             connection,
             facts,
