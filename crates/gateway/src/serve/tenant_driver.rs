@@ -96,12 +96,11 @@ impl TenantDriver {
         setup: impl Fn() -> AcpSetup + Send + Sync + 'static,
     ) -> Self {
         let of_operator = setup();
-        let guests = match Refusal::of(&of_operator) {
-            Some(refusal) => Guests::Refused(refusal),
-            None => {
-                let make = move || AcpDriver::new(for_guests(setup()), spares);
-                Guests::Apart { driver: OnceLock::new(), make: Box::new(make) }
-            }
+        let guests = if let Some(refusal) = Refusal::of(&of_operator) {
+            Guests::Refused(refusal)
+        } else {
+            let make = move || AcpDriver::new(for_guests(setup()), spares);
+            Guests::Apart { driver: OnceLock::new(), make: Box::new(make) }
         };
         let driver = Self { agent, keys: Arc::clone(keys), operators: AcpDriver::new(of_operator, spares), guests };
         if spares == Spares::OfTheProfile && keys.has_users() {

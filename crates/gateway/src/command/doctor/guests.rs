@@ -70,8 +70,7 @@ fn refusal(agent: &Agent, context: &Context, spawner: Spawner) -> Option<Refusal
 fn served(agents: &[(&str, Option<Refusal>)]) -> Check {
     let names: Vec<_> =
         agents.iter().filter(|(_, refusal)| refusal.is_none()).map(|(name, _)| format!("`{name}`")).collect();
-    let others =
-        agents.iter().filter_map(|(name, refusal)| Some(format!("`{name}` not: {}", short(refusal.as_ref()?))));
+    let others = agents.iter().filter_map(|(name, refusal)| Some(format!("`{name}` not: {}", short((*refusal)?))));
     let served =
         if names.is_empty() { "no agent serves guests".to_owned() } else { format!("served by {}", names.join(", ")) };
     let told = std::iter::once(served).chain(others).collect::<Vec<_>>().join("; ");
@@ -82,7 +81,7 @@ fn served(agents: &[(&str, Option<Refusal>)]) -> Check {
     }
 }
 
-fn short(refusal: &Refusal) -> &'static str {
+fn short(refusal: Refusal) -> &'static str {
     match refusal {
         Refusal::Workspace => "it works in your workspace",
         Refusal::PersonalLogin => "its login is your own",
