@@ -43,13 +43,16 @@ impl Home {
         fs::write(self.config("gembridge.toml"), text).unwrap();
     }
 
-    /// The fake agent as the agent `fake`.
+    /// The fake agent as the agent `fake`. What it records for a guest goes to the folder `records`.
     pub fn with_fake(self, args: &[&str], further: &str) -> Self {
         let program = gembridge_testkit::fake_agent_path();
         let args = json!(args);
+        let records = self.path("records");
+        fs::create_dir_all(&records).unwrap();
         self.configure(&format!(
-            "{further}\n[agents.fake]\ncommand = {:?}\nargs = {args}\n",
-            program.to_str().unwrap()
+            "{further}\n[agents.fake]\ncommand = {:?}\nargs = {args}\nguest_write = [{:?}]\n",
+            program.to_str().unwrap(),
+            records.to_str().unwrap()
         ));
         self
     }
