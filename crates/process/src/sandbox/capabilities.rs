@@ -5,7 +5,8 @@ use std::io;
 
 use rustix::io::Errno;
 use rustix::thread::{
-    CapabilitySet, CapabilitySets, clear_ambient_capability_set, remove_capability_from_bounding_set, set_capabilities,
+    CapabilitySet, CapabilitySets, capabilities, clear_ambient_capability_set, remove_capability_from_bounding_set,
+    set_capabilities,
 };
 
 /// Drops every capability of the calling thread, and the way to get one back by executing a program.
@@ -20,6 +21,10 @@ pub(super) fn drop_all() -> io::Result<()> {
     }
     clear_ambient_capability_set()?;
     let none = CapabilitySet::empty();
-    set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })?;
+    let CapabilitySets { effective, permitted, inheritable } = capabilities(None)?;
+    // A service that has none may be forbidden to ask for a change.
+    if [effective, permitted, inheritable] != [none; 3] {
+        set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })?;
+    }
     Ok(())
 }
