@@ -15,6 +15,7 @@
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
@@ -32,6 +33,12 @@ pub struct FakeModel {
     address: SocketAddr,
     received: Arc<Received>,
     _serving: JoinSet<()>,
+}
+
+/// The number of an answer, for the ids in it. Agents take two answers with one id for the same one.
+fn answer_number() -> u64 {
+    static ANSWERS: AtomicU64 = AtomicU64::new(1);
+    ANSWERS.fetch_add(1, Ordering::Relaxed)
 }
 
 /// One request as it came.

@@ -25,14 +25,15 @@ fn results(content: &Value) -> Vec<Said> {
 }
 
 pub fn stream(acts: &[Act]) -> String {
-    let message = json!({"id": "msg_fake", "type": "message", "role": "assistant", "model": "fake", "content": [],
+    let answer = super::answer_number();
+    let message = json!({"id": format!("msg_{answer}"), "type": "message", "role": "assistant", "model": "fake", "content": [],
         "stop_reason": null, "stop_sequence": null, "usage": {"input_tokens": 10, "output_tokens": 1}});
     let mut events = event("message_start", json!({"message": message}));
     for (index, act) in acts.iter().enumerate() {
         let (block, delta) = match act {
             Act::Text(text) => (json!({"type": "text", "text": ""}), json!({"type": "text_delta", "text": text})),
             Act::Call { name, args } => {
-                let id = format!("toolu_{}", index + 1);
+                let id = format!("toolu_{answer}_{}", index + 1);
                 let block = json!({"type": "tool_use", "id": id, "name": name, "input": {}});
                 (block, json!({"type": "input_json_delta", "partial_json": args.to_string()}))
             }

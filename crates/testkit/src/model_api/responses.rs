@@ -16,15 +16,16 @@ pub fn conversation(body: &Value) -> Vec<Said> {
 }
 
 pub fn stream(acts: &[Act]) -> String {
+    let answer = super::answer_number();
     let response = |status: &str, output: &[Value]| {
         let usage = json!({"input_tokens": 10, "input_tokens_details": {"cached_tokens": 0}, "output_tokens": 5,
             "output_tokens_details": {"reasoning_tokens": 0}, "total_tokens": 15});
-        json!({"id": "resp_fake", "object": "response", "created_at": 1, "model": "fake", "status": status,
+        json!({"id": format!("resp_{answer}"), "object": "response", "created_at": 1, "model": "fake", "status": status,
             "output": output, "usage": usage})
     };
     let mut events = Events::default();
     events.add("response.created", json!({"response": response("in_progress", &[])}));
-    let items: Vec<_> = acts.iter().enumerate().map(|(index, act)| item(index, act)).collect();
+    let items: Vec<_> = acts.iter().enumerate().map(|(index, act)| item(&format!("{answer}_{index}"), act)).collect();
     for (index, (act, item)) in acts.iter().zip(&items).enumerate() {
         let mut begun = item.clone();
         begun["status"] = json!("in_progress");
@@ -41,15 +42,15 @@ pub fn stream(acts: &[Act]) -> String {
     events.text
 }
 
-fn item(index: usize, act: &Act) -> Value {
+fn item(number: &str, act: &Act) -> Value {
     match act {
         Act::Text(text) => {
             let content = json!([{"type": "output_text", "text": text, "annotations": []}]);
-            json!({"type": "message", "id": format!("msg_{index}"), "role": "assistant", "status": "completed",
+            json!({"type": "message", "id": format!("msg_{number}"), "role": "assistant", "status": "completed",
                 "content": content})
         }
-        Act::Call { name, args } => json!({"type": "function_call", "id": format!("fc_{index}"),
-            "call_id": format!("call_{index}"), "name": name, "arguments": args.to_string(), "status": "completed"}),
+        Act::Call { name, args } => json!({"type": "function_call", "id": format!("fc_{number}"),
+            "call_id": format!("call_{number}"), "name": name, "arguments": args.to_string(), "status": "completed"}),
     }
 }
 
