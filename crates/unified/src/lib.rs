@@ -8,6 +8,7 @@ mod fold;
 mod line;
 mod message;
 mod tool;
+pub mod tool_names;
 
 pub use fold::{Context, Fold, Originals};
 pub use line::{Delta, DeltaBody, Init, Line, Notice, Report, RunError, RunResult, Subtype, TurnUsage};

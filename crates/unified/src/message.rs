@@ -18,7 +18,7 @@ pub struct UnifiedMessage {
     pub model: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<UnifiedUsage>,
-    /// What the agent sent for it, piece by piece.
+    /// What the agent sent for it, piece by piece; from a session file, its record, or an array of its records.
     #[serde(rename = "_original", default, skip_serializing_if = "Option::is_none")]
     pub original: Option<Value>,
 }
@@ -57,7 +57,7 @@ pub enum Body {
 
 impl Body {
     /// Text where there is nothing else.
-    pub(crate) fn plain_where_possible(mut blocks: Vec<Block>) -> Self {
+    pub fn plain_where_possible(mut blocks: Vec<Block>) -> Self {
         match &mut blocks[..] {
             [Block::Text { text }] => Self::Text(std::mem::take(text)),
             _ => Self::Blocks(blocks),
@@ -83,6 +83,9 @@ pub enum Block {
         tool_use_id: String,
         content: Body,
         is_error: bool,
+        /// Of a shell command, where the agent told it: a command that failed is no failed tool call.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        exit_code: Option<i64>,
     },
     Image {
         source: Source,
@@ -122,9 +125,8 @@ pub enum Source {
     Url { url: String },
 }
 
-/// Tokens, where the agent told them.
+/// Tokens as the agent counts them, where it told them; the names are those of a turn's result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
 pub struct UnifiedUsage {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_tokens: Option<u64>,
@@ -134,13 +136,41 @@ pub struct UnifiedUsage {
     pub thought_tokens: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total_tokens: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "cache_creation_input_tokens", default, skip_serializing_if = "Option::is_none")]
     pub cache_creation_tokens: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "cache_read_input_tokens", default, skip_serializing_if = "Option::is_none")]
     pub cache_read_tokens: Option<u64>,
 }
 
 impl UnifiedUsage {
+    /// All tokens: the agent's own total, or the sum of what it told where it gives no total. An agent without a total
+    /// counts cached tokens apart from its input.
+    pub fn total(&self) -> u64 {
+        let parts = [
+            self.input_tokens,
+            self.output_tokens,
+            self.thought_tokens,
+            self.cache_creation_tokens,
+            self.cache_read_tokens,
+        ];
+        self.total_tokens.unwrap_or_else(|| parts.iter().flatten().fold(0, |sum, part| sum.saturating_add(*part)))
+    }
+
+    /// Adds the tokens of another message. What neither told stays absent.
+    pub fn add(&mut self, other: &Self) {
+        let add = |mine: &mut Option<u64>, theirs: Option<u64>| {
+            if let Some(theirs) = theirs {
+                *mine = Some(mine.unwrap_or(0).saturating_add(theirs));
+            }
+        };
+        add(&mut self.input_tokens, other.input_tokens);
+        add(&mut self.output_tokens, other.output_tokens);
+        add(&mut self.thought_tokens, other.thought_tokens);
+        add(&mut self.total_tokens, other.total_tokens);
+        add(&mut self.cache_creation_tokens, other.cache_creation_tokens);
+        add(&mut self.cache_read_tokens, other.cache_read_tokens);
+    }
+
     /// `None` when the agent told nothing.
     pub(crate) fn of(usage: &Usage) -> Option<Self> {
         (!usage.is_empty()).then_some(Self {

@@ -29,7 +29,7 @@ pub(crate) fn tool_result(call: &ToolCall, end: End) -> Block {
         End::Abandoned => output(call).unwrap_or_else(|| Body::Text("the turn ended before the tool did".to_owned())),
     };
     let is_error = end != End::Reported || call.status == Some(ToolStatus::Failed);
-    Block::ToolResult { tool_use_id: call.id.to_string(), content, is_error }
+    Block::ToolResult { tool_use_id: call.id.to_string(), content, is_error, exit_code: None }
 }
 
 fn output(call: &ToolCall) -> Option<Body> {
