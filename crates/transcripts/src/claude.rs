@@ -1,0 +1,261 @@
+//! Sessions of Claude Code: a log of lines, of which most are bookkeeping.
+//!
+//! One message of the API is split over several lines with one `message.id`, and results of its tools may come between
+//! them. It is put together again and held until something else begins, so memory is bounded by one message.
+
+pub(crate) mod find;
+
+use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
+use gembridge_unified::{Block, Body, Role, Source, UnifiedMessage, UnifiedUsage};
+use serde_json::Value;
+
+use crate::files;
+use crate::output::Output;
+use crate::session::{Facts, Located};
+use crate::time;
+
+pub(crate) fn read(session: &Located, out: &mut Output<'_>) -> Facts {
+    let mut reader = Reader::default();
+    for path in session.paths() {
+        files::for_each_line(path, out, |line, out| match serde_json::from_str(line) {
+            Ok(record) => reader.record(record, out),
+            Err(error) => out.damaged_line(&error),
+        });
+    }
+    reader.flush(out);
+    reader.facts
+}
+
+/// What makes a message of the API one: its id, and the request that it answers.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Key {
+    id: String,
+    request: Option<String>,
+}
+
+impl Key {
+    fn of(record: &Value) -> Self {
+        let id = record["message"]["id"].as_str().or_else(|| record["uuid"].as_str()).unwrap_or_default();
+        let request = record["requestId"].as_str().or_else(|| record["requestRef"].as_str());
+        Self { id: id.to_owned(), request: request.map(str::to_owned) }
+    }
+}
+
+#[derive(Default)]
+struct Reader {
+    facts: Facts,
+    /// Whose file it is, known from its first line of a conversation.
+    writer: Option<Writer>,
+    /// The message of the API whose lines are being read.
+    open: Option<Open>,
+    /// Results of tools that came while it was open.
+    results: Vec<UnifiedMessage>,
+    /// Messages whose tokens are counted, by the hash of their id: memory must not grow with what they say.
+    counted: HashSet<u64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Writer {
+    Session,
+    Subagent,
+}
+
+struct Open {
+    key: Key,
+    message: UnifiedMessage,
+    records: Vec<Value>,
+    usage: Option<UnifiedUsage>,
+}
+
+impl Reader {
+    fn record(&mut self, record: Value, out: &mut Output<'_>) {
+        self.facts.seen_at(time::millis(&record["timestamp"]));
+        if let Some(version) = record["version"].as_str() {
+            self.facts.version = Some(version.to_owned());
+        }
+        if self.facts.project.is_none() {
+            self.facts.project = record["cwd"].as_str().map(Into::into);
+        }
+        match record["type"].as_str().unwrap_or_default() {
+            "user" if record["message"].is_object() => self.of_user(record, out),
+            "assistant" if record["message"].is_object() => self.of_agent(record, out),
+            "ai-title" => self.title(&record["aiTitle"]),
+            "custom-title" => self.title(&record["customTitle"]),
+            // One in a session's own file is of another session, which this one continues, unless nothing else is known.
+            "summary" if self.facts.title.is_none() => self.title(&record["summary"]),
+            "system" => self.of_program(record, out),
+            // Everything else is bookkeeping. `api-request-blob` has a `message` too, which is none of the conversation.
+            _ => {}
+        }
+    }
+
+    fn title(&mut self, title: &Value) {
+        if let Some(title) = title.as_str().filter(|title| !title.is_empty()) {
+            self.facts.title = Some(title.to_owned());
+        }
+    }
+
+    /// Lines of subagents stand in the file of their session in older versions.
+    fn is_of_another(&mut self, record: &Value) -> bool {
+        let is_side = record["isSidechain"].as_bool().unwrap_or(false);
+        let writer = if is_side { Writer::Subagent } else { Writer::Session };
+        *self.writer.get_or_insert(writer) == Writer::Session && writer == Writer::Subagent
+    }
+
+    fn of_user(&mut self, record: Value, out: &mut Output<'_>) {
+        if self.is_of_another(&record) {
+            return;
+        }
+        let content = &record["message"]["content"];
+        let blocks = blocks(content, out);
+        if blocks.is_empty() {
+            return;
+        }
+        let are_results = blocks.iter().all(|block| matches!(block, Block::ToolResult { .. }));
+        let is_added = ["isMeta", "isCompactSummary"].iter().any(|mark| record[*mark].as_bool().unwrap_or(false));
+        let role = if is_added { Role::System } else { Role::User };
+        let mut message = message(&record, role, Body::plain_where_possible(blocks), out);
+        message.original = out.original(vec![record]);
+        if are_results && self.open.is_some() {
+            self.results.push(message);
+            return;
+        }
+        self.flush(out);
+        out.message(message);
+    }
+
+    fn of_agent(&mut self, record: Value, out: &mut Output<'_>) {
+        let key = Key::of(&record);
+        let usage = usage(&record["message"]["usage"]);
+        if self.is_of_another(&record) {
+            self.count(&key, usage);
+            return;
+        }
+        let written = blocks(&record["message"]["content"], out);
+        if let Some(open) = self.open.as_mut().filter(|open| open.key == key) {
+            if let Body::Blocks(blocks) = &mut open.message.content {
+                blocks.extend(written);
+            }
+            // The last line has the final count.
+            open.usage = usage.or(open.usage);
+            if out.keeps_originals() {
+                open.records.push(record);
+            }
+            return;
+        }
+        self.flush(out);
+        let mut message = message(&record, Role::Assistant, Body::Blocks(written), out);
+        // Messages that the program wrote itself, such as errors of the API, have no model.
+        message.model = record["message"]["model"].as_str().filter(|model| *model != "<synthetic>").map(str::to_owned);
+        message.id.clone_from(&key.id);
+        if message.model.is_some() {
+            self.facts.model.clone_from(&message.model);
+        }
+        let records = if out.keeps_originals() { vec![record] } else { Vec::new() };
+        self.open = Some(Open { key, message, records, usage });
+    }
+
+    fn of_program(&mut self, record: Value, out: &mut Output<'_>) {
+        let Some(text) = record["content"].as_str().filter(|text| !text.is_empty()) else { return };
+        if self.is_of_another(&record) {
+            return;
+        }
+        self.flush(out);
+        let mut message = message(&record, Role::System, Body::Text(text.to_owned()), out);
+        message.original = out.original(vec![record]);
+        out.message(message);
+    }
+
+    /// The open message and the results that came meanwhile are complete.
+    fn flush(&mut self, out: &mut Output<'_>) {
+        if let Some(mut open) = self.open.take() {
+            // A message that came back after others had begun brings the tokens that were counted before.
+            open.message.usage = self.count(&open.key, open.usage);
+            open.message.original = out.original(open.records);
+            out.message(open.message);
+        }
+        for result in self.results.drain(..) {
+            out.message(result);
+        }
+    }
+
+    /// The tokens of a message, the first time that it is met.
+    fn count(&mut self, key: &Key, usage: Option<UnifiedUsage>) -> Option<UnifiedUsage> {
+        let usage = usage?;
+        let mut hasher = DefaultHasher::new();
+        key.hash(&mut hasher);
+        self.counted.insert(hasher.finish()).then(|| {
+            self.facts.usage.add(&usage);
+            usage
+        })
+    }
+}
+
+fn message(record: &Value, role: Role, content: Body, out: &Output<'_>) -> UnifiedMessage {
+    UnifiedMessage {
+        id: record["uuid"].as_str().unwrap_or_default().to_owned(),
+        role,
+        content,
+        timestamp: time::millis(&record["timestamp"]).unwrap_or(0),
+        tool: out.agent.name().to_owned(),
+        model: None,
+        usage: None,
+        original: None,
+    }
+}
+
+fn blocks(content: &Value, out: &Output<'_>) -> Vec<Block> {
+    match content {
+        Value::String(text) if text.is_empty() => Vec::new(),
+        Value::String(text) => vec![Block::Text { text: text.clone() }],
+        Value::Array(blocks) => blocks.iter().map(|found| block(found, out)).collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn block(block: &Value, out: &Output<'_>) -> Block {
+    let text = |field: &str| block[field].as_str().unwrap_or_default().to_owned();
+    match block["type"].as_str().unwrap_or_default() {
+        "text" => Block::Text { text: text("text") },
+        "thinking" => Block::Thinking { thinking: text("thinking") },
+        "tool_use" => out.tool_use(&text("id"), &text("name"), &block["input"]),
+        "tool_result" => {
+            let mut content = Body::plain_where_possible(blocks(&block["content"], out));
+            if matches!(&content, Body::Blocks(blocks) if blocks.is_empty()) {
+                content = Body::Text(String::new());
+            }
+            let exit_code = match &content {
+                Body::Text(text) => exit_code(text),
+                Body::Blocks(_) => None,
+            };
+            let is_error = block["is_error"].as_bool().unwrap_or(false);
+            Block::ToolResult { tool_use_id: text("tool_use_id"), content, is_error, exit_code }
+        }
+        "image" => serde_json::from_value(block["source"].clone())
+            .map_or_else(|_| other("image", block), |source: Source| Block::Image { source }),
+        kind => other(kind, block),
+    }
+}
+
+fn other(kind: &str, block: &Value) -> Block {
+    Block::Other { kind: kind.to_owned(), body: block.clone() }
+}
+
+/// A command that failed begins its output with its code.
+fn exit_code(output: &str) -> Option<i64> {
+    output.lines().next()?.strip_prefix("Exit code ")?.trim().parse().ok()
+}
+
+/// Tokens as the API counts them: its input leaves out what was cached.
+fn usage(usage: &Value) -> Option<UnifiedUsage> {
+    usage.is_object().then(|| UnifiedUsage {
+        input_tokens: usage["input_tokens"].as_u64(),
+        output_tokens: usage["output_tokens"].as_u64(),
+        thought_tokens: None,
+        total_tokens: None,
+        cache_creation_tokens: usage["cache_creation_input_tokens"].as_u64(),
+        cache_read_tokens: usage["cache_read_input_tokens"].as_u64(),
+    })
+}

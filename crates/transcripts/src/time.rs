@@ -1,0 +1,15 @@
+//! Times as the agents write them, in milliseconds since 1970.
+
+use serde_json::Value;
+
+/// A timestamp in RFC 3339, or a number of milliseconds.
+pub(crate) fn millis(value: &Value) -> Option<u64> {
+    match value {
+        Value::String(text) => {
+            let time: jiff::Timestamp = text.parse().ok()?;
+            u64::try_from(time.as_millisecond()).ok()
+        }
+        Value::Number(number) => number.as_u64(),
+        _ => None,
+    }
+}
