@@ -10,6 +10,7 @@ mod files;
 #[path = "../serve/gateway.rs"]
 #[expect(dead_code, reason = "shared with the tests of `serve`, which use the rest")]
 mod gateway;
+mod homes;
 #[path = "../serve/http.rs"]
 #[expect(dead_code, reason = "shared with the tests of `serve`, which use the rest")]
 mod http;

@@ -127,8 +127,17 @@ fn send_all(client: &mut Client, session: &str, attack: &Attack, folders: &[Stri
     let ends = |method: &str| ["session/close", "session/delete", "logout"].contains(&method);
     let (last, first): (Vec<_>, Vec<_>) = served.into_iter().partition(|method| ends(method));
     for method in first.into_iter().chain(last) {
-        // Answered or refused: what counts is that no program runs.
-        drop(client.call(method, &attack.params(session, &folders[0])));
+        // Answered or refused: what counts is that no program runs. A request that is refused for its servers alone comes
+        // once more without them.
+        let params = attack.params(session, &folders[0]);
+        let mut quieter = params.clone();
+        quieter["mcpServers"] = json!([]);
+        for params in [params, quieter] {
+            if let (Ok(opened), "session/new") = (client.call(method, &params), method.as_str()) {
+                // A server that was taken is started with the first prompt at the latest.
+                client.turn(opened["sessionId"].as_str().unwrap(), "hello").1.unwrap();
+            }
+        }
     }
     answered
 }
@@ -154,11 +163,6 @@ fn nothing_runs_by(agent: Agent) {
         guest.turn(&session, "hello").1.unwrap();
     }
     let answered = send_all(&mut guest, &session, &attack, &folders(&stage));
-    // A server that was taken is started with the next prompt at the latest.
-    let last = guest.call("session/new", &json!({ "cwd": "/", "mcpServers": [] }));
-    if let Ok(last) = last {
-        guest.turn(last["sessionId"].as_str().unwrap(), "hello").1.unwrap();
-    }
     let printed = fs::read_to_string(&attack.marker).ok();
     assert!(printed.is_none(), "{agent:?} ran a program of the guest's, which printed {printed:?}");
     assert!(answered.is_empty(), "{agent:?}: {answered:#?}");
