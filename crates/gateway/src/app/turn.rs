@@ -63,10 +63,10 @@ impl<'a> Conversation<'a> {
         let interrupts = Interrupts::new().map_err(anyhow::Error::from)?;
         let joined = session.join(From::Now, Pace::HoldAgent).await.map_err(core_error)?;
         let Joined { attachment, presence, .. } = joined;
-        let _presence = (answers != Answers::Nobody).then_some(presence);
+        let presence = (answers != Answers::Nobody).then_some(presence);
         let waiting_for = format!("waiting for {agent}");
         let (follow, seen) = (attachment.follow, attachment.last);
-        Ok(Self { session, follow, seen, answers, _presence, input, interrupts, waiting_for })
+        Ok(Self { session, follow, seen, answers, _presence: presence, input, interrupts, waiting_for })
     }
 
     pub async fn turn(&mut self, prompt: &str, face: &mut dyn Face) -> Result<Turned, CommandError> {
