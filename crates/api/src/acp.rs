@@ -181,10 +181,14 @@ enum Manner {
     AsItLikes,
 }
 
-/// `/acp`, and the tickets for it. Behind the guard: no client gets so far without a key.
-pub fn router(app: &Arc<Acp>, guard: &Arc<Guard>) -> Router {
-    let tickets = Router::new().route("/acp/ticket", post(upgrade::ticket)).with_state(Arc::clone(guard));
-    Router::new().route("/acp", get(upgrade::strict)).with_state(Arc::clone(app)).merge(tickets)
+/// The WebSocket at `/acp`. The guard stands before it and takes tickets here.
+pub fn router(app: &Arc<Acp>) -> Router {
+    Router::new().route("/acp", get(upgrade::strict)).with_state(Arc::clone(app))
+}
+
+/// Where tickets for the WebSocket are made, for a key and never for another ticket.
+pub fn tickets(guard: &Arc<Guard>) -> Router {
+    Router::new().route("/acp/ticket", post(upgrade::ticket)).with_state(Arc::clone(guard))
 }
 
 /// The same WebSocket at `/`, for a port of its own.

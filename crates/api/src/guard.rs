@@ -1,4 +1,4 @@
-//! What stands before every route, in this order: number and record, host, origin, rate, key, media type and body. The
+//! What stands before every route, in this order: number and record, host, origin, key, rate, media type and body. The
 //! first that refuses answers; nothing behind it runs, and no body is read before the key is known.
 
 pub mod address;
@@ -12,6 +12,7 @@ pub mod record;
 
 mod answer;
 mod credential;
+mod layer;
 mod meters;
 mod parting;
 mod refusals;
@@ -21,29 +22,29 @@ use std::convert::Infallible;
 use std::future::poll_fn;
 use std::net::{IpAddr, Ipv4Addr};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::{Arc, PoisonError, RwLock};
-use std::task::{Context, Poll};
+use std::task::Poll;
 use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::header::{UPGRADE, VARY};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method};
 use axum::response::Response;
 use gembridge_core::model::Principal;
 use http_body::Body as _;
-use tower_layer::Layer;
 use tower_service::Service;
 
 use self::address::{Household, Proxies};
 use self::answer::Revocation;
 use self::body::{Bodies, BodyLimits, Room, check_media};
 use self::host::{Hosts, Via};
+pub use self::layer::GuardLayer;
 use self::meters::Meters;
 use self::origin::{AllowedOrigin, Origins};
 use self::parting::Asked;
-use self::rate::{Allowance, Exceeded, Rate, RateTable};
+use self::rate::{Allowance, Exceeded, KeyRates, Rate, RateTable};
 use self::record::Record;
 use self::refusals::Refusals;
 use self::ticket::{Ticket, Tickets};
@@ -62,7 +63,7 @@ const RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
 pub struct GuardConfig {
     pub reach: Reach,
     pub proxies: Proxies,
-    /// Requests of one client address; `None` for no limit.
+    /// Requests of one key; `None` for no limit.
     pub rate: Option<Rate>,
     /// Requests of one client address without a good key.
     pub failure_rate: Rate,
@@ -96,13 +97,15 @@ pub enum Entry {
     Open,
     /// A key, and bodies up to this.
     Keyed(Room),
+    /// A key, or a ticket in its place: where a WebSocket begins, and nowhere else.
+    WebSocket,
 }
 
 /// One for the whole server: its state is what all requests share.
 pub struct Guard {
     reach: RwLock<Reach>,
     proxies: Proxies,
-    requests: Option<RateTable>,
+    requests: Option<KeyRates>,
     failures: RateTable,
     keys: Arc<dyn KeyRing>,
     tickets: Tickets,
@@ -122,7 +125,7 @@ enum Admitted {
 #[derive(Default)]
 struct Marks {
     origin: Option<AllowedOrigin>,
-    /// Of the limit that refused, or else of the one on all requests.
+    /// Of the limit that the request was counted against.
     allowance: Option<Allowance>,
 }
 
@@ -137,7 +140,7 @@ impl Guard {
         Arc::new(Self {
             reach: RwLock::new(config.reach),
             proxies: config.proxies,
-            requests: config.rate.map(RateTable::new),
+            requests: config.rate.map(KeyRates::new),
             failures: RateTable::new(config.failure_rate),
             keys,
             tickets: Tickets::default(),
@@ -223,15 +226,18 @@ impl Guard {
         {
             return Ok(Admitted::Preflight(preflight));
         }
-        let Entry::Keyed(room) = entry else {
-            self.bodies.check_length(request.body(), Room::Small)?;
-            drop(std::mem::take(request.body_mut()));
-            return Ok(Admitted::Open);
+        let (room, ticket) = match entry {
+            Entry::Open => {
+                self.bodies.check_length(request.body(), Room::Small)?;
+                drop(std::mem::take(request.body_mut()));
+                return Ok(Admitted::Open);
+            }
+            Entry::Keyed(room) => (room, None),
+            Entry::WebSocket => (Room::Small, ticket::of_request(request)),
         };
-        let household = Household::from(client);
-        marks.allowance = self.count(household, marks)?;
-        let (lease, identity) = self.check_key(household, request.headers(), request.uri(), marks)?;
+        let (lease, identity) = self.check_key(client, request.headers(), ticket, marks)?;
         let principal = identity.principal.clone();
+        marks.allowance = self.count(&principal, marks)?;
         request.extensions_mut().insert(identity);
         request.extensions_mut().insert(lease.clone());
         self.read_body(request, room).await?;
@@ -244,46 +250,55 @@ impl Guard {
         reach.origins.check(request.headers()).inspect_err(|_| self.refusals.note(request.headers()))
     }
 
-    fn count(&self, client: Household, marks: &mut Marks) -> Result<Option<Allowance>, Problem> {
+    fn count(&self, owner: &Principal, marks: &mut Marks) -> Result<Option<Allowance>, Problem> {
         let Some(requests) = &self.requests else { return Ok(None) };
-        requests.take(client).map(Some).map_err(|Exceeded(allowance)| {
+        requests.take(owner).map(Some).map_err(|Exceeded(allowance)| {
             marks.allowance = Some(allowance);
             metrics::counter!(names::RATE_LIMIT_REJECTIONS, "limit" => "requests").increment(1);
             Problem::new(
                 Kind::RateLimited { retry_after: allowance.reset },
-                format!("more than {} requests from this address; wait, or raise the limit", allowance.limit),
+                format!("more than {} requests with this key; wait, or raise `limits.requests`", allowance.limit),
             )
         })
     }
 
-    /// A good key always passes. A key has 256 random bits, so that no rate of guessing finds one, and one client
-    /// with a wrong key must not shut out its neighbours behind the same address.
+    /// A good key always passes, whatever else comes from its address. A key has 256 random bits, so that no rate of
+    /// guessing finds one. What comes without a good key is counted by address, and counts for nobody's key.
     fn check_key(
         &self,
-        client: Household,
+        client: IpAddr,
         headers: &HeaderMap,
-        uri: &Uri,
+        ticket: Option<&str>,
         marks: &mut Marks,
     ) -> Result<(KeyLease, Identity), Problem> {
-        let of_ticket = || self.tickets.redeem(ticket::of_request(headers, uri)?);
-        let digest = credential::digest(headers)?.or_else(of_ticket);
-        if let Some(digest) = digest
-            && let Some(leased) = KeyLease::take(digest, &self.keys)
-        {
-            return Ok(leased);
+        let refusal = match self.find_key(headers, ticket) {
+            Ok(leased) => return Ok(leased),
+            Err(refusal) => refusal,
+        };
+        match self.failures.take(Household::from(client)) {
+            Ok(allowance) => {
+                marks.allowance = Some(allowance);
+                Err(refusal)
+            }
+            Err(Exceeded(allowance)) => {
+                marks.allowance = Some(allowance);
+                metrics::counter!(names::RATE_LIMIT_REJECTIONS, "limit" => "failures").increment(1);
+                Err(Problem::new(
+                    Kind::RateLimited { retry_after: allowance.reset },
+                    "too many requests without a good key from this address; wait, then send a good one",
+                ))
+            }
         }
-        if let Err(Exceeded(allowance)) = self.failures.take(client) {
-            marks.allowance = Some(allowance);
-            metrics::counter!(names::RATE_LIMIT_REJECTIONS, "limit" => "failures").increment(1);
-            return Err(Problem::new(
-                Kind::RateLimited { retry_after: allowance.reset },
-                "too many requests without a good key from this address; wait, then send a good one",
-            ));
-        }
-        let message = if digest.is_some() {
-            "the key is not known, or was revoked; `gembridge keys list` shows the good ones"
-        } else {
-            "the request carries no key; send `authorization: Bearer <key>`, or make one with `gembridge keys create`"
+    }
+
+    fn find_key(&self, headers: &HeaderMap, ticket: Option<&str>) -> Result<(KeyLease, Identity), Problem> {
+        let digest = credential::digest(headers)?.or_else(|| self.tickets.redeem(ticket?));
+        let message = match digest.map(|digest| KeyLease::take(digest, &self.keys)) {
+            Some(Some(leased)) => return Ok(leased),
+            Some(None) => "the key is not known, or was revoked; `gembridge keys list` shows the good ones",
+            None => {
+                "the request carries no key; send `authorization: Bearer <key>`, or make one with `gembridge keys create`"
+            }
         };
         Err(Problem::new(Kind::Unauthenticated, message))
     }
@@ -332,7 +347,7 @@ where
             tracing::error!(request = %record.id, "a route panicked");
             Problem::new(Kind::Internal, "something went wrong on our side; the log has the request's number")
         }
-        Ran::Revoked => Problem::new(Kind::Unauthenticated, "the key was revoked while the request ran"),
+        Ran::Revoked => Problem::new(Kind::Unauthenticated, "the key was revoked or changed while the request ran"),
     };
     envelope::response(&problem, &record.id)
 }
@@ -352,48 +367,5 @@ impl Marks {
             headers.insert(REMAINING, HeaderValue::from(allowance.remaining));
             headers.insert(RESET, HeaderValue::from(reset));
         }
-    }
-}
-
-#[derive(Clone)]
-pub struct GuardLayer {
-    guard: Arc<Guard>,
-    entry: Entry,
-}
-
-impl<S> Layer<S> for GuardLayer {
-    type Service = Guarded<S>;
-
-    fn layer(&self, inner: S) -> Guarded<S> {
-        Guarded { guard: Arc::clone(&self.guard), entry: self.entry, inner }
-    }
-}
-
-#[derive(Clone)]
-pub struct Guarded<S> {
-    guard: Arc<Guard>,
-    entry: Entry,
-    inner: S,
-}
-
-impl<S> Service<Request> for Guarded<S>
-where
-    S: Service<Request, Response = Response, Error = Infallible> + Clone + Send + 'static,
-    S::Future: Send,
-{
-    type Response = Response;
-    type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        self.inner.poll_ready(cx)
-    }
-
-    fn call(&mut self, request: Request) -> Self::Future {
-        let (guard, entry) = (Arc::clone(&self.guard), self.entry);
-        // The clone takes the place of the one that is ready.
-        let next = self.inner.clone();
-        let inner = std::mem::replace(&mut self.inner, next);
-        Box::pin(async move { Ok(guard.pass(entry, inner, request).await) })
     }
 }

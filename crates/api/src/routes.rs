@@ -22,6 +22,8 @@ pub struct Faces {
     pub small: Router,
     /// A key, and bodies of up to 10 MB: where conversations are sent.
     pub large: Router,
+    /// A key, or a ticket: where a WebSocket begins.
+    pub websocket: Router,
 }
 
 /// What the server serves. Whatever no route matches needs a key too, and is then not found.
@@ -32,6 +34,7 @@ pub fn app(guard: &Arc<Guard>, faces: Faces) -> Router {
     };
     behind(faces.open, Entry::Open)
         .merge(behind(faces.large, Entry::Keyed(Room::Large)))
+        .merge(behind(faces.websocket, Entry::WebSocket))
         .merge(behind(faces.small.fallback(unknown), Entry::Keyed(Room::Small)))
 }
 

@@ -136,9 +136,9 @@ fn open(
         acp: &acp,
         sessions: &sessions,
     });
-    let small = acp_face::router(&acp, &guard).merge(gembridge_api::admin::operator::routes(Arc::new(operator)));
+    let small = acp_face::tickets(&guard).merge(gembridge_api::admin::operator::routes(Arc::new(operator)));
     let open = health::routes(readiness.clone()).merge(acp_face::proof::routes(secret));
-    let faces = faces(&openai, small, open.clone(), counted.clone());
+    let faces = faces(&openai, small, acp_face::router(&acp), open.clone(), counted.clone());
     let app = routes::app(&guard, faces);
     let acp_port = acp_port(&acp, &guard, open, settings)?;
     warn_about(&addresses, &served, &reachable, settings);
@@ -258,9 +258,13 @@ fn open_ai(sessions: &Arc<Sessions>, served: &[Served], keys: &Arc<FileKeys>, co
 }
 
 /// Which route stands where decides what it asks of its callers.
-fn faces(openai: &Arc<OpenAi>, small: Router, open: Router, metrics: PrometheusHandle) -> Faces {
-    let small = small.merge(metrics::routes(metrics)).merge(docs::routes());
-    Faces { open: open.merge(docs::shell()).merge(ui::shell()), small, large: openai::router(Arc::clone(openai)) }
+fn faces(openai: &Arc<OpenAi>, small: Router, websocket: Router, open: Router, metrics: PrometheusHandle) -> Faces {
+    Faces {
+        open: open.merge(docs::shell()).merge(ui::shell()),
+        small: small.merge(metrics::routes(metrics)).merge(docs::routes()),
+        large: openai::router(Arc::clone(openai)),
+        websocket,
+    }
 }
 
 /// One more port, where the WebSocket is at `/` too.
@@ -276,8 +280,8 @@ fn acp_port(
     for address in server.local_addrs().context("cannot tell the address")? {
         tracing::info!("ACP clients find a WebSocket at ws://{address}/");
     }
-    let small = acp_face::root_router(acp).merge(acp_face::router(acp, guard));
-    let faces = Faces { open, small, large: Router::new() };
+    let websocket = acp_face::root_router(acp).merge(acp_face::router(acp));
+    let faces = Faces { open, small: acp_face::tickets(guard), websocket, ..Faces::default() };
     Ok(Some((server, routes::app(guard, faces))))
 }
 

@@ -39,3 +39,5 @@ mod routes;
 mod secrets;
 #[path = "serve/soak.rs"]
 mod soak;
+#[path = "serve/tickets.rs"]
+mod tickets;

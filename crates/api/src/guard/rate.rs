@@ -1,11 +1,16 @@
-//! How often one client address may ask: a sliding window over a table of fixed size, so that no number of invented
-//! addresses grows it. Two clients that share a place share its allowance; with 65 536 places that is a rare loss of
-//! room, never of safety.
+//! How often one key, and one client address without a good key, may ask: a sliding window.
+//!
+//! Addresses share a table of fixed size, so that no number of invented ones grows it. Two of them that share a place
+//! share its allowance; with 65 536 places that is a rare loss of room, never of safety. Keys are few, and each is
+//! counted alone.
 
+use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+use gembridge_core::model::Principal;
 
 use crate::guard::address::Household;
 
@@ -43,6 +48,7 @@ const COUNT_MAX: u64 = (1 << COUNT_BITS) - 1;
 /// pages: what no client asked for costs no memory.
 type Place = [u64; SLICES];
 
+/// By address.
 pub struct RateTable {
     start: Instant,
     hasher: RandomState,
@@ -83,20 +89,59 @@ impl RateTable {
         let now = ticks(now.saturating_duration_since(self.start));
         let hash = self.hasher.hash_one(client.to_bits());
         let mut held = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
-        let speed = held.pace;
-        let place = &mut held.places[usize::try_from(hash % PLACES as u64).unwrap_or(0)];
-        let limit = u64::from(speed.rate.requests);
-        let used: u64 = speed.remembered(place, now).map(|(_, count)| count).sum();
-        if used >= limit {
-            return Err(Exceeded(speed.allowance(used, speed.until_room(place, now, used))));
+        let pace = held.pace;
+        pace.take(&mut held.places[usize::try_from(hash % PLACES as u64).unwrap_or(0)], now)
+    }
+}
+
+/// By key, whichever addresses it is used from.
+pub struct KeyRates {
+    start: Instant,
+    counted: Mutex<CountedKeys>,
+}
+
+struct CountedKeys {
+    pace: Pace,
+    places: HashMap<Principal, Place>,
+}
+
+/// More keys than a gateway has; beyond it those that have not asked within a window are forgotten.
+const MOST_KEYS: usize = 4_096;
+
+impl KeyRates {
+    pub fn new(rate: Rate) -> Self {
+        let counted = CountedKeys { pace: Pace::new(rate), places: HashMap::new() };
+        Self { start: Instant::now(), counted: Mutex::new(counted) }
+    }
+
+    /// Takes another rate. What was counted at another one is forgotten.
+    pub fn set_rate(&self, rate: Rate) {
+        let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
+        if counted.pace != Pace::new(rate) {
+            *counted = CountedKeys { pace: Pace::new(rate), places: HashMap::new() };
         }
-        let width = speed.window.div_ceil(SLICES_OF_A_WINDOW);
-        let slice = &mut place[usize::try_from(now / width % SLICES as u64).unwrap_or(0)];
-        let (last, count) = unpack(*slice);
-        // What stands there from a whole round ago is older than a window.
-        let counted = if last / width == now / width { count + 1 } else { 1 };
-        *slice = now << COUNT_BITS | counted.min(COUNT_MAX);
-        Ok(speed.allowance(used + 1, TICK.saturating_mul(u32::try_from(speed.window).unwrap_or(u32::MAX))))
+    }
+
+    /// Counts one request of a key, or refuses it.
+    pub fn take(&self, owner: &Principal) -> Result<Allowance, Exceeded> {
+        self.take_at(owner, Instant::now())
+    }
+
+    fn take_at(&self, owner: &Principal, now: Instant) -> Result<Allowance, Exceeded> {
+        let now = ticks(now.saturating_duration_since(self.start));
+        let mut held = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
+        let CountedKeys { pace, places } = &mut *held;
+        if let Some(place) = places.get_mut(owner) {
+            return pace.take(place, now);
+        }
+        if places.len() >= MOST_KEYS {
+            places.retain(|_, place| pace.remembered(place, now).next().is_some());
+        }
+        if places.len() >= MOST_KEYS {
+            // Every one of thousands of keys is in use: rather count them anew than refuse one that asks rarely.
+            places.clear();
+        }
+        pace.take(places.entry(owner.clone()).or_insert([0; SLICES]), now)
     }
 }
 
@@ -112,6 +157,22 @@ impl Pace {
         let most = u32::try_from(COUNT_MAX).unwrap_or(u32::MAX);
         let window = ticks(rate.window).max(SLICES_OF_A_WINDOW);
         Self { rate: Rate { requests: rate.requests.min(most), window: rate.window }, window }
+    }
+
+    /// Counts one request in this place, or refuses it.
+    fn take(self, place: &mut Place, now: u64) -> Result<Allowance, Exceeded> {
+        let limit = u64::from(self.rate.requests);
+        let used: u64 = self.remembered(place, now).map(|(_, count)| count).sum();
+        if used >= limit {
+            return Err(Exceeded(self.allowance(used, self.until_room(place, now, used))));
+        }
+        let width = self.window.div_ceil(SLICES_OF_A_WINDOW);
+        let slice = &mut place[usize::try_from(now / width % SLICES as u64).unwrap_or(0)];
+        let (last, count) = unpack(*slice);
+        // What stands there from a whole round ago is older than a window.
+        let counted = if last / width == now / width { count + 1 } else { 1 };
+        *slice = now << COUNT_BITS | counted.min(COUNT_MAX);
+        Ok(self.allowance(used + 1, TICK.saturating_mul(u32::try_from(self.window).unwrap_or(u32::MAX))))
     }
 
     /// The slices that count, as the time of their last request and their number of requests.
@@ -260,5 +321,20 @@ mod tests {
     #[test]
     fn a_limit_of_nothing_refuses_all() {
         assert!(table(0).take(client(1)).is_err());
+    }
+
+    #[test]
+    fn f9_keys_are_counted_each_alone_and_the_idle_ones_are_forgotten() {
+        let rates = KeyRates::new(Rate { requests: 1, window: MINUTE });
+        let key = |number: usize| Principal::new(format!("key-{number}"));
+        for number in 0..MOST_KEYS {
+            assert_eq!(rates.take_at(&key(number), rates.start).unwrap().remaining, 0, "{number}");
+        }
+        assert!(rates.take_at(&key(0), rates.start).is_err());
+        let later = rates.start + MINUTE + Duration::from_millis(1);
+        assert!(rates.take_at(&key(MOST_KEYS), later).is_ok());
+        assert_eq!(rates.counted.lock().unwrap().places.len(), 1);
+        rates.set_rate(Rate { requests: 2, window: MINUTE });
+        assert_eq!(rates.take_at(&key(0), later).unwrap().remaining, 1);
     }
 }

@@ -3,7 +3,8 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use axum::http::{HeaderMap, Uri, header};
+use axum::extract::Request;
+use axum::http::{Method, header};
 
 use crate::keys::{Digest, Key, KeyLease};
 use crate::problem::{Kind, Problem};
@@ -11,6 +12,8 @@ use crate::problem::{Kind, Problem};
 const GOOD_FOR: Duration = Duration::from_secs(30);
 /// Tickets that wait to be used; one more is refused until an older one is used or has run out.
 const MOST: usize = 4_096;
+/// Of these, those of one key: no key takes the tickets of all others.
+const MOST_OF_ONE_KEY: usize = 64;
 
 /// A ticket for its owner.
 pub struct Ticket {
@@ -38,11 +41,18 @@ impl Tickets {
         let now = Instant::now();
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         waiting.retain(|ticket| ticket.until > now);
+        let key = lease.digest();
+        let own = waiting.iter().filter(|ticket| ticket.key.matches(&key));
+        if own.clone().count() >= MOST_OF_ONE_KEY {
+            let oldest = own.map(|ticket| ticket.until).min().unwrap_or(now);
+            let kind = Kind::RateLimited { retry_after: oldest.saturating_duration_since(now) };
+            return Err(Problem::new(kind, format!("{MOST_OF_ONE_KEY} tickets of this key wait to be used; use one")));
+        }
         if waiting.len() >= MOST {
             let kind = Kind::Unavailable { retry_after: GOOD_FOR };
             return Err(Problem::new(kind, "too many tickets wait to be used; try again in half a minute"));
         }
-        waiting.push(Waiting { ticket: secret.digest(), key: lease.digest(), until: now + GOOD_FOR });
+        waiting.push(Waiting { ticket: secret.digest(), key, until: now + GOOD_FOR });
         Ok(Ticket { text: secret.expose().to_owned(), good_for: GOOD_FOR })
     }
 
@@ -56,14 +66,16 @@ impl Tickets {
     }
 }
 
-/// The ticket of a request for a WebSocket, from its subprotocols or its address.
-pub(super) fn of_request<'a>(headers: &'a HeaderMap, uri: &'a Uri) -> Option<&'a str> {
+/// The ticket of a request for a WebSocket, from its subprotocols or its address. Asked for only where a WebSocket
+/// begins: an address is written to logs, so a ticket must be good for nothing else.
+pub(super) fn of_request(request: &Request) -> Option<&str> {
+    let headers = request.headers();
     let is_upgrade = headers.get(header::UPGRADE).is_some_and(|to| to.as_bytes().eq_ignore_ascii_case(b"websocket"));
-    if !is_upgrade {
+    if !is_upgrade || *request.method() != Method::GET {
         return None;
     }
     let offered = headers.get_all(header::SEC_WEBSOCKET_PROTOCOL).iter().filter_map(|value| value.to_str().ok());
     let offered = offered.flat_map(|value| value.split(',')).find_map(|name| name.trim().strip_prefix("ticket."));
-    let asked = || uri.query()?.split('&').find_map(|pair| pair.strip_prefix("ticket="));
+    let asked = || request.uri().query()?.split('&').find_map(|pair| pair.strip_prefix("ticket="));
     offered.or_else(asked)
 }

@@ -73,6 +73,10 @@ async fn what_is_no_websocket_is_told_to_become_one() {
 
 /// The head and the body of a plain request with Ann's key.
 async fn plain(stage: &Stage, line: &str, body: &str) -> String {
+    plain_as(stage, ANN, line, body).await
+}
+
+async fn plain_as(stage: &Stage, key: &str, line: &str, body: &str) -> String {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
     let mut stream = tokio::net::TcpStream::connect(stage.address).await.unwrap();
@@ -83,7 +87,7 @@ async fn plain(stage: &Stage, line: &str, body: &str) -> String {
         format!("content-type: application/json\r\ncontent-length: {length}\r\n")
     };
     let request =
-        format!("{line}\r\nhost: localhost\r\nauthorization: Bearer {ANN}\r\nconnection: close\r\n{json}\r\n{body}");
+        format!("{line}\r\nhost: localhost\r\nauthorization: Bearer {key}\r\nconnection: close\r\n{json}\r\n{body}");
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await.unwrap();
@@ -110,6 +114,23 @@ async fn s5_a_ticket_is_good_once_and_stands_for_the_key_that_asked_for_it() {
     client.initialize().await;
     stage.keys.revoke(&crate::support::stage::digest(ANN));
     assert_eq!(client.closed().await.code, 1008, "a ticket ends with its key");
+}
+
+#[tokio::test]
+async fn f4_the_tickets_of_one_key_are_bounded_and_leave_room_for_other_keys() {
+    let stage = Stage::new(&Troupe::echo());
+    let statuses = async |key: &str, count: usize| {
+        let mut statuses = Vec::new();
+        for _ in 0..count {
+            let answer = plain_as(&stage, key, "POST /acp/ticket HTTP/1.1", "{}").await;
+            statuses.push(answer.split(' ').nth(1).unwrap().to_owned());
+        }
+        statuses
+    };
+    let of_ann = statuses(ANN, 70).await;
+    assert!(of_ann[..64].iter().all(|status| status == "200"), "{of_ann:?}");
+    assert!(of_ann[64..].iter().all(|status| status == "429"), "{of_ann:?}");
+    assert_eq!(statuses(BOB, 1).await, ["200"]);
 }
 
 #[tokio::test]

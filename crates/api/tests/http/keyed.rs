@@ -122,7 +122,7 @@ async fn s6_a_revoked_key_fails_on_the_next_request_and_its_streams_and_waits_en
 #[tokio::test]
 async fn every_answer_and_every_error_carries_the_number_of_its_request() {
     let (server, guard) = config();
-    let stage = Stage::with(server, GuardConfig { rate: Some(Rate { requests: 4, ..many() }), ..guard });
+    let stage = Stage::with(server, GuardConfig { rate: Some(Rate { requests: 3, ..many() }), ..guard });
     let mut seen = std::collections::HashSet::new();
     for (raw, status) in [
         (request("GET /health", &[]), 200),
@@ -173,13 +173,42 @@ async fn s28_the_limit_is_told_kept_and_not_widened_by_a_spoofed_address() {
 async fn s28_behind_a_configured_proxy_each_client_has_its_own_limit() {
     let (server, guard) = config();
     let proxies = gembridge_api::guard::address::Proxies(vec!["127.0.0.1".parse().unwrap()]);
-    let stage = Stage::with(server, GuardConfig { rate: Some(Rate { requests: 1, ..many() }), proxies, ..guard });
+    let stage = Stage::with(server, GuardConfig { failure_rate: Rate { requests: 1, ..many() }, proxies, ..guard });
     for (client, status) in
-        [("203.0.113.1", 200), ("203.0.113.2", 200), ("203.0.113.1", 429), ("9.9.9.9, 203.0.113.2", 429)]
+        [("203.0.113.1", 401), ("203.0.113.2", 401), ("203.0.113.1", 429), ("9.9.9.9, 203.0.113.2", 429)]
     {
+        let reply = stage.ask(&request("GET /who", &[&format!("x-forwarded-for: {client}")])).await;
+        assert_eq!(reply.status, status, "{client}");
+    }
+}
+
+#[tokio::test]
+async fn f9_requests_without_a_good_key_never_shut_out_a_good_key_of_the_same_address() {
+    let (server, guard) = config();
+    let stage = Stage::with(server, GuardConfig { rate: Some(Rate { requests: 5, ..many() }), ..guard });
+    for headers in [&[][..], &["x-api-key: wrong"], &["x-api-key: one", "authorization: Bearer two"]] {
+        for _ in 0..10 {
+            let reply = stage.ask(&request("GET /who", headers)).await;
+            assert!(matches!(reply.status, 400 | 401 | 429), "{}", reply.status);
+            assert_eq!(reply.header("x-ratelimit-limit"), Some("20"), "the limit that counted it");
+        }
+    }
+    assert_eq!(stage.ask(&request("GET /who", &[])).await.status, 429, "all three kinds were counted together");
+    let reply = stage.ask(&with_key("GET /who", &[])).await;
+    assert_eq!((reply.status, reply.header("x-ratelimit-remaining")), (200, Some("4")));
+}
+
+#[tokio::test]
+async fn f9_each_key_has_a_limit_of_its_own_wherever_it_asks_from() {
+    let (server, guard) = config();
+    let proxies = gembridge_api::guard::address::Proxies(vec!["127.0.0.1".parse().unwrap()]);
+    let stage = Stage::with(server, GuardConfig { rate: Some(Rate { requests: 2, ..many() }), proxies, ..guard });
+    for (client, status) in [("203.0.113.1", 200), ("203.0.113.2", 200), ("203.0.113.3", 429)] {
         let reply = stage.ask(&with_key("GET /who", &[&format!("x-forwarded-for: {client}")])).await;
         assert_eq!(reply.status, status, "{client}");
     }
+    let other = stage.ask(&request("GET /who", &[&format!("x-api-key: {OTHER_KEY}")])).await;
+    assert_eq!((other.status, other.header("x-ratelimit-remaining")), (200, Some("1")));
 }
 
 #[tokio::test]

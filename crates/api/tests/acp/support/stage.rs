@@ -135,8 +135,8 @@ impl Stage {
         ]));
         let guard =
             Guard::new(GuardConfig { rate: None, bodies: setting.bodies, ..GuardConfig::default() }, keys.clone());
-        let small = acp::router(&face, &guard).merge(acp::root_router(&face));
-        let app = app(&guard, Faces { small, ..Faces::default() });
+        let websocket = acp::router(&face).merge(acp::root_router(&face));
+        let app = app(&guard, Faces { small: acp::tickets(&guard), websocket, ..Faces::default() });
         let server = Server::bind(ServerConfig::new(vec![SocketAddr::from(([127, 0, 0, 1], 0))])).unwrap();
         let address = server.local_addrs().unwrap()[0];
         let stop = Stop::default();
