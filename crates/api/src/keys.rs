@@ -157,6 +157,7 @@ impl KeyRing for KeyTable {
 #[derive(Clone)]
 pub struct KeyLease {
     digest: Digest,
+    identity: Identity,
     ring: Arc<dyn KeyRing>,
     /// The state of the ring in which the key was good.
     good_at: u64,
@@ -168,7 +169,7 @@ impl KeyLease {
         // Before it is looked for, so that no change falls between.
         let good_at = *ring.changes().borrow();
         let identity = ring.find(&digest)?;
-        Some((Self { digest, ring: Arc::clone(ring), good_at }, identity))
+        Some((Self { digest, identity: identity.clone(), ring: Arc::clone(ring), good_at }, identity))
     }
 
     /// What is kept of the key.
@@ -181,17 +182,22 @@ impl KeyLease {
         self.ring.changes()
     }
 
-    /// Returns once the key is no longer good. Dropping it stops the watch.
+    /// Returns once the key is no longer good, or good for another owner or rank. Dropping it stops the watch.
     pub async fn revoked(self) {
         let mut changes = self.ring.changes();
-        let mut is_good = *changes.borrow() == self.good_at || self.ring.find(&self.digest).is_some();
+        let mut is_good = *changes.borrow() == self.good_at || self.is_good();
         while is_good {
             if changes.changed().await.is_err() {
                 // Nobody is left who could revoke it.
                 std::future::pending::<()>().await;
             }
-            is_good = self.ring.find(&self.digest).is_some();
+            is_good = self.is_good();
         }
+    }
+
+    /// What was allowed to the key was allowed to its owner, with the rank that it had.
+    fn is_good(&self) -> bool {
+        self.ring.find(&self.digest).as_ref() == Some(&self.identity)
     }
 }
 
@@ -253,6 +259,21 @@ mod tests {
         assert!(still_open(&mut lease).await);
         table.revoke(&one);
         lease.await;
+    }
+
+    #[tokio::test]
+    async fn f11_a_lease_ends_when_its_key_gets_another_rank_or_owner() {
+        let one = Key::given("one").digest();
+        for other in [Identity { rank: Rank::Admin, ..someone("ann") }, someone("bob")] {
+            let table = Arc::new(KeyTable::new(vec![(one, someone("ann"))]));
+            let ring: Arc<dyn KeyRing> = table.clone();
+            let (lease, _) = KeyLease::take(one, &ring).unwrap();
+            let mut lease = Box::pin(lease.revoked());
+            table.replace(vec![(one, someone("ann"))]);
+            assert!(still_open(&mut lease).await);
+            table.replace(vec![(one, other)]);
+            lease.await;
+        }
     }
 
     #[tokio::test]

@@ -56,6 +56,10 @@ pub fn dispatch(
         _ => {}
     }
     let context = Context::load(&args, environment, terminal, umask)?;
+    // `doctor` tells of it among the rest.
+    if !matches!(args.command, Command::Doctor(_)) {
+        context.config.folders.check_owners()?;
+    }
     let default = match args.command {
         Command::Serve(_) => crate::serve::LOG_LEVEL,
         _ => Level::Warn,

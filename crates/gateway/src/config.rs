@@ -3,6 +3,7 @@
 //! Everything is read from the operator's own config folder (or the file named by `--config`). A project folder is
 //! never looked at.
 
+pub mod entries;
 pub mod env;
 pub mod error;
 pub mod folders;

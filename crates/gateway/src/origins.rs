@@ -2,73 +2,79 @@
 
 use std::path::PathBuf;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
+use toml::Value;
 
-use crate::config::private_file;
+use crate::config::entries::{self, Entries, Report};
 use crate::config::{ConfigError, Folders};
 
 /// Schemes of browser extensions, whose host is the id of the extension.
 const EXTENSIONS: [&str; 3] = ["chrome-extension", "moz-extension", "safari-web-extension"];
 
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct File {
-    origins: Vec<String>,
+/// One origin, as browsers write it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+struct Origin(String);
+
+impl entries::Entry for Origin {
+    const LIST: &'static str = "origins";
+    const WRITTEN_BY: &'static str = "gembridge origins allow";
+
+    fn decode(value: &Value) -> Result<Self, &'static str> {
+        let origin = value.as_str().and_then(|text| normal(text).ok());
+        origin.map(Self).ok_or("this is not an origin such as `https://app.example.org`")
+    }
 }
 
 /// The list, as it is on disk.
 #[derive(Clone, Debug)]
-pub struct OriginFile {
-    path: PathBuf,
-    origins: Vec<String>,
-}
+pub struct OriginFile(Entries<Origin>);
 
 impl OriginFile {
     /// A file that is not there allows nothing beyond this machine.
     pub fn load(folders: &Folders) -> Result<Self, ConfigError> {
-        let path = Self::path(folders);
-        let file: File = private_file::read(&path, "gembridge origins allow")?;
-        let origins: Result<Vec<_>, _> = file.origins.iter().map(|origin| normal(origin)).collect();
-        let invalid = |problem| ConfigError::Invalid(format!("`{}`: {problem}", path.display()));
-        let origins = origins.map_err(invalid)?;
-        Ok(Self { path, origins })
+        Entries::load(Self::path(folders)).map(Self)
     }
 
     pub fn path(folders: &Folders) -> PathBuf {
         folders.config.join("origins.toml")
     }
 
-    pub fn origins(&self) -> &[String] {
-        &self.origins
+    pub fn origins(&self) -> Vec<String> {
+        self.0.good.iter().map(|origin| origin.0.clone()).collect()
     }
 
-    /// Adds an origin as browsers write it, which is returned.
-    pub fn allow(&mut self, origin: &str) -> Result<String, ConfigError> {
-        let origin = normal(origin).map_err(ConfigError::Invalid)?;
-        if !self.origins.contains(&origin) {
-            self.origins.push(origin.clone());
-            self.origins.sort();
-            self.save()?;
+    /// What in it is damaged.
+    pub fn reports(&self) -> Vec<Report> {
+        self.0.reports()
+    }
+}
+
+/// Adds an origin as browsers write it, which is returned.
+pub fn allow(folders: &Folders, origin: &str) -> Result<String, ConfigError> {
+    let origin = Origin(normal(origin).map_err(ConfigError::Invalid)?);
+    entries::change(&OriginFile::path(folders), |entries: &mut Entries<Origin>| {
+        if !entries.good.contains(&origin) {
+            entries.good.push(origin.clone());
+            entries.good.sort_by(|one, other| one.0.cmp(&other.0));
         }
-        Ok(origin)
-    }
+        Ok(())
+    })?;
+    Ok(origin.0)
+}
 
-    pub fn remove(&mut self, origin: &str) -> Result<String, ConfigError> {
-        let origin = normal(origin).map_err(ConfigError::Invalid)?;
-        let Some(place) = self.origins.iter().position(|listed| *listed == origin) else {
-            let problem = format!("origin `{origin}` is not on the list; `gembridge origins list` shows what is");
+pub fn remove(folders: &Folders, origin: &str) -> Result<String, ConfigError> {
+    let origin = Origin(normal(origin).map_err(ConfigError::Invalid)?);
+    entries::change(&OriginFile::path(folders), |entries: &mut Entries<Origin>| {
+        if !entries.good.contains(&origin) {
+            let shown = &origin.0;
+            let problem = format!("origin `{shown}` is not on the list; `gembridge origins list` shows what is");
             return Err(ConfigError::Invalid(problem));
-        };
-        self.origins.remove(place);
-        self.save()?;
-        Ok(origin)
-    }
-
-    fn save(&self) -> Result<(), ConfigError> {
-        let text = toml::to_string(&File { origins: self.origins.clone() })
-            .map_err(|error| ConfigError::Invalid(format!("cannot write the origins: {error}")))?;
-        private_file::write(&self.path, &text)
-    }
+        }
+        entries.good.retain(|listed| *listed != origin);
+        Ok(())
+    })?;
+    Ok(origin.0)
 }
 
 /// Scheme, host and port as a browser sends them: lower case, and without the port that the scheme implies.
@@ -130,13 +136,29 @@ mod tests {
     fn an_origin_is_allowed_listed_once_and_removed() {
         let root = tempfile::tempdir().unwrap();
         let folders = folders(root.path());
-        let mut file = OriginFile::load(&folders).unwrap();
-        file.allow("https://b.example").unwrap();
-        file.allow("https://a.example").unwrap();
-        file.allow("https://A.example:443").unwrap();
+        allow(&folders, "https://b.example").unwrap();
+        allow(&folders, "https://a.example").unwrap();
+        allow(&folders, "https://A.example:443").unwrap();
         assert_eq!(OriginFile::load(&folders).unwrap().origins(), ["https://a.example", "https://b.example"]);
-        file.remove("https://a.example").unwrap();
-        assert!(file.remove("https://a.example").unwrap_err().to_string().contains("is not on the list"));
+        remove(&folders, "https://a.example").unwrap();
+        assert!(remove(&folders, "https://a.example").unwrap_err().to_string().contains("is not on the list"));
         assert_eq!(OriginFile::load(&folders).unwrap().origins(), ["https://b.example"]);
+    }
+
+    #[test]
+    fn f5_a_damaged_origin_costs_itself_and_parallel_changes_lose_nothing() {
+        let root = tempfile::tempdir().unwrap();
+        let folders = folders(root.path());
+        std::fs::write(OriginFile::path(&folders), "origins = ['https://a.example', 'canary', 7]\n").unwrap();
+        std::thread::scope(|scope| {
+            for number in 0..16 {
+                let folders = &folders;
+                scope.spawn(move || allow(folders, &format!("https://{number}.example")).unwrap());
+            }
+        });
+        let file = OriginFile::load(&folders).unwrap();
+        assert_eq!(file.origins().len(), 17);
+        assert_eq!(file.reports().len(), 2);
+        assert!(file.reports().iter().all(|report| !report.to_string().contains("canary")));
     }
 }

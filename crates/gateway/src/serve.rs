@@ -18,6 +18,7 @@ mod signals;
 mod tap;
 mod tenant_driver;
 mod tools;
+mod withdrawal;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -60,6 +61,7 @@ use reach::Reachable;
 use retention::Retiring;
 use running::{Care, Gateway};
 use session_cap::Allotment;
+use withdrawal::Withdrawal;
 
 pub use tenant_driver::{Refusal, for_guests};
 
@@ -145,14 +147,36 @@ fn open(
     terminal::print(&Banner { addresses: &addresses, agent: &served[0].agent, key: shown }.text())?;
     let retiring = Retiring::new(store, &settings.sessions);
     let housekeeping = Housekeeping::new(&sessions, &keys, &served, settings, wanted);
+    let withdrawal = Withdrawal::new(&sessions, &keys);
     let care = Care::new(guard, keys, reachable, readiness, openai, served);
     let metrics = counted;
-    Ok(Gateway { server, app, acp_port, acp, tap, care, housekeeping, retiring, sessions, tools, spawner, metrics })
+    Ok(Gateway {
+        server,
+        app,
+        acp_port,
+        acp,
+        tap,
+        care,
+        housekeeping,
+        retiring,
+        withdrawal,
+        sessions,
+        tools,
+        spawner,
+        metrics,
+    })
 }
 
-/// Beyond this machine nobody gets in without a key, so there must be one.
+/// Beyond this machine nobody gets in without a key, so there must be one, and none that can be guessed.
 fn check_exposure(addresses: &[SocketAddr], context: &Context) -> Result<(), CommandError> {
     let folders = &context.config.folders;
+    match keys::weak_token(context.config.settings.auth.bearer_token.as_ref()) {
+        Some(weak) if address::is_reachable(addresses) => {
+            return Err(CommandError::usage(format!("{weak}, since others can reach this address")));
+        }
+        Some(weak) => tracing::warn!("{weak}"),
+        None => {}
+    }
     let has_token = context.config.settings.auth.bearer_token.is_some();
     // A file that is not there yet gets its first key.
     let has_key = has_token || !KeyFile::path(folders).exists() || !KeyFile::load(folders)?.entries().is_empty();
@@ -183,9 +207,10 @@ fn first_key(context: &Context) -> Result<Shown, CommandError> {
             (false, false) => Shown::Elsewhere,
         });
     }
-    let key = KeyFile::load(folders)?.create(keys::FIRST, StoredRank::Admin, KeyLimits::default())?;
+    let key = keys::create(folders, keys::FIRST, StoredRank::Admin, KeyLimits::default())?;
     keys::keep_first(&key, &file)?;
-    Ok(Shown::New { key, file })
+    // What is written anywhere but to a terminal is kept, by a journal for one, and read by others.
+    Ok(if context.terminal.stdout.is_terminal { Shown::New { key, file } } else { Shown::InFile(file) })
 }
 
 /// Where the operator's token can be had.

@@ -15,6 +15,8 @@ mod health;
 mod http;
 #[path = "serve/isolation.rs"]
 mod isolation;
+#[path = "serve/key_file.rs"]
+mod key_file;
 #[path = "serve/keys.rs"]
 mod keys;
 #[path = "serve/load.rs"]
@@ -25,6 +27,8 @@ mod notify;
 mod operations;
 #[path = "serve/ops.rs"]
 mod ops;
+#[path = "serve/owners.rs"]
+mod owners;
 #[path = "serve/printed.rs"]
 mod printed;
 #[path = "serve/refusals.rs"]

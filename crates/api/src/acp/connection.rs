@@ -177,7 +177,11 @@ impl Connection {
 
     /// Serves the client to its end.
     pub(super) async fn run(mut self) {
-        tracing::debug!(connection = self.guest.connection_id, principal = %self.guest.identity.principal, "a client came");
+        tracing::debug!(
+            connection = self.guest.connection_id,
+            principal = self.guest.identity.principal.name(),
+            "a client came"
+        );
         let mut revoked: Pin<Box<dyn Future<Output = ()> + Send>> = match self.guest.lease.clone() {
             Some(lease) => Box::pin(lease.revoked()),
             None => Box::pin(std::future::pending()),

@@ -6,7 +6,7 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse as _, Response};
-use axum::routing::{delete, get};
+use axum::routing::{delete, get, post};
 use axum::{Extension, Json, Router};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -19,7 +19,8 @@ use crate::problem::{Kind, Problem};
 
 /// The gateway behind these routes. What it changes here is changed on disk, as the commands do it.
 ///
-/// Called from routes; every call may read small files and none waits for anything else.
+/// Called from routes. A change waits for whoever changes the same file at that moment, for a few seconds at most; it must
+/// be complete when the call returns, since the caller may have changed its own key.
 pub trait Operations: Send + Sync {
     fn status(&self) -> Status;
     fn origins(&self) -> Result<Origins, Problem>;
@@ -28,6 +29,8 @@ pub trait Operations: Send + Sync {
     fn keys(&self) -> Result<Vec<KeyEntry>, Problem>;
     /// The secret, which is told this once.
     fn create_key(&self, name: &str, rank: Rank) -> Result<String, Problem>;
+    /// Another secret for the same owner, which is told this once. The old one is good no more.
+    fn rotate_key(&self, name: &str) -> Result<String, Problem>;
     fn revoke_key(&self, name: &str) -> Result<(), Problem>;
 }
 
@@ -139,13 +142,14 @@ pub fn routes(operations: Arc<dyn Operations>) -> Router {
         .route("/admin/origins", get(origins).post(allow_origin).delete(remove_origin))
         .route("/admin/keys", get(keys).post(create_key))
         .route("/admin/keys/{name}", delete(revoke_key))
+        .route("/admin/keys/{name}/rotate", post(rotate_key))
         .with_state(operations)
         .route_layer(from_fn(admins_only))
 }
 
 /// The description of these routes, for `/openapi.json`.
 #[derive(utoipa::OpenApi)]
-#[openapi(paths(status, origins, allow_origin, remove_origin, keys, create_key, revoke_key))]
+#[openapi(paths(status, origins, allow_origin, remove_origin, keys, create_key, rotate_key, revoke_key))]
 pub struct Description;
 
 async fn admins_only(request: Request, next: Next) -> Response {
@@ -223,7 +227,18 @@ async fn create_key(State(gateway): Gateway, Extension(id): Number, body: Bytes)
     answer(created, &id)
 }
 
-/// Revokes a key. Its streams and sockets end.
+/// Replaces the secret of a key, which is told this once. The old one stops at once; the sessions of the key stay its own.
+#[utoipa::path(
+    post, path = "/admin/keys/{name}/rotate", tag = "operations", operation_id = "adminRotateKey",
+    params(("name" = String, Path, description = "The name of the key")),
+    responses((status = 200, description = "`name` and `key`"), (status = 400, description = "No such key"))
+)]
+async fn rotate_key(State(gateway): Gateway, Extension(id): Number, PathName(name): PathName) -> Response {
+    let rotated = gateway.rotate_key(&name);
+    answer(rotated.map(|key| serde_json::json!({ "name": name, "key": key })), &id)
+}
+
+/// Revokes a key. Its streams, sockets and live sessions end.
 #[utoipa::path(
     delete, path = "/admin/keys/{name}", tag = "operations", operation_id = "adminRevokeKey",
     params(("name" = String, Path, description = "The name of the key")),

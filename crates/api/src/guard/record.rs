@@ -129,7 +129,7 @@ impl Record {
         perform(self.afterwards.as_ref(), move || {
             tracing::info!(
                 target: "gembridge::audit",
-                principal = principal.as_str(),
+                principal = principal.name(),
                 %method,
                 route = route.as_ref().map(MatchedPath::as_str),
                 session = session.as_ref().and_then(|id| id.to_str().ok()),

@@ -120,6 +120,14 @@ name! {
     AgentName
 }
 name! {
-    /// Whoever owns a session. Sessions and processes are never shared between two of them.
+    /// Whoever owns a session. Sessions and processes are never shared between two of them. What follows a `#` tells
+    /// owners of one name apart.
     Principal
+}
+
+impl Principal {
+    /// What people are shown.
+    pub fn name(&self) -> &str {
+        self.0.split_once('#').map_or(&self.0, |(name, _)| name)
+    }
 }

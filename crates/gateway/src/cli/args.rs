@@ -199,13 +199,20 @@ pub enum KeysCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Refuses a key from now on, and ends its open streams.
+    /// Replaces the secret of a key and prints the new one, this once. Its sessions stay its own.
+    Rotate {
+        name: String,
+        /// One JSON object, for programs.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Refuses a key from now on, and ends its open streams and sessions.
     Revoke { name: String },
 }
 
 #[derive(Debug, Clone, clap::Args)]
 pub struct NewKeyArgs {
-    /// Whose key it is. Sessions belong to this name.
+    /// Whose key it is. A later key of the same name sees nothing of this one's sessions.
     pub name: String,
     /// Let it see the sessions of every key.
     #[arg(long)]

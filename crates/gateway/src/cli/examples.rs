@@ -29,6 +29,7 @@ Examples:
   gembridge keys create laptop
   gembridge keys create ci --turns 2 --queue 10 --priority -1
   gembridge keys list
+  gembridge keys rotate laptop
   gembridge keys revoke laptop
 ",
     ),

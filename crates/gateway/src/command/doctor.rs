@@ -1,5 +1,6 @@
 //! `gembridge doctor`: what is good, what needs a look, what is broken, and the fix for each.
 
+mod access;
 mod agent;
 mod guests;
 mod machine;
@@ -84,6 +85,7 @@ fn checks(context: &Context, probe: &dyn Probe) -> Result<Vec<Check>, CommandErr
     checks.extend(machine::private_paths(&context.config));
     checks.push(machine::trust(&context.config));
     checks.push(machine::admission(&context.config));
+    checks.extend(access::checks(&context.config));
     match crate::agents::choose(&context.profiles, &context.config) {
         Ok(agent) => checks.extend(agent::checks(&agent, context, probe)),
         // A name that is not known is a mistake of the command line, not of the machine.

@@ -1,6 +1,10 @@
 //! `gembridge keys`: who may use the gateway. A running gateway sees a change at once.
 
+use gembridge_api::keys::Key;
+
 use crate::cli::args::{KeysCommand, NewKeyArgs};
+use crate::config::Folders;
+use crate::config::entries::Reported;
 use crate::exit::{CommandError, CommandResult, ExitCode};
 use crate::keys::{self, Entry, KeyFile, KeyLimits, StoredRank};
 use crate::terminal;
@@ -8,16 +12,16 @@ use crate::terminal;
 use super::{Context, pretty};
 
 pub fn run(command: &KeysCommand, context: &Context) -> CommandResult {
-    let mut file = KeyFile::load(&context.config.folders)?;
+    let folders = &context.config.folders;
+    let file = KeyFile::load(folders)?;
+    Reported::default().warn(&file.reports());
     let said = match command {
-        KeysCommand::Create(args) => create(&mut file, args)?,
+        KeysCommand::Create(args) => create(folders, args)?,
         KeysCommand::List { json: true } => pretty(&file.entries().iter().map(described).collect()),
         KeysCommand::List { json: false } => table(file.entries()),
+        KeysCommand::Rotate { name, json } => told(name, &keys::rotate(folders, name)?, *json),
         KeysCommand::Revoke { name } => {
-            file.revoke(name)?;
-            if name == keys::FIRST {
-                keys::forget_first(&context.config.folders)?;
-            }
+            keys::revoke(folders, name)?;
             format!("key `{name}` is revoked: its next request fails, its open streams end\n")
         }
     };
@@ -25,17 +29,21 @@ pub fn run(command: &KeysCommand, context: &Context) -> CommandResult {
     Ok(ExitCode::Success)
 }
 
-fn create(keys: &mut KeyFile, args: &NewKeyArgs) -> Result<String, CommandError> {
+fn create(folders: &Folders, args: &NewKeyArgs) -> Result<String, CommandError> {
     let limits = KeyLimits { turns: args.turns, queue: args.queue, priority: args.priority };
     let rank = if args.admin { StoredRank::Admin } else { StoredRank::User };
-    let key = keys.create(&args.name, rank, limits)?;
-    Ok(if args.json {
-        pretty(&serde_json::json!({ "name": args.name, "key": key.expose() }))
-    } else {
-        // Alone on its line, so that a script can take it; the sentence goes where people read.
-        terminal::write_stderr("this is the only time that the key is shown:\n");
-        format!("{}\n", key.expose())
-    })
+    let key = keys::create(folders, &args.name, rank, limits)?;
+    Ok(told(&args.name, &key, args.json))
+}
+
+/// A new secret, for whoever gave the command.
+fn told(name: &str, key: &Key, as_json: bool) -> String {
+    if as_json {
+        return pretty(&serde_json::json!({ "name": name, "key": key.expose() }));
+    }
+    // Alone on its line, so that a script can take it; the sentence goes where people read.
+    terminal::write_stderr("this is the only time that the key is shown:\n");
+    format!("{}\n", key.expose())
 }
 
 fn described(entry: &Entry) -> serde_json::Value {

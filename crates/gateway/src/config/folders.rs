@@ -40,6 +40,11 @@ impl Folders {
 }
 
 impl Folders {
+    /// Whether one of them belongs to another user, or holds another user's files. Those that are missing are made later.
+    pub fn check_owners(&self) -> Result<(), ConfigError> {
+        [&self.config, &self.state, &self.cache].into_iter().try_for_each(|folder| check_owner(folder))
+    }
+
     /// The sessions' records and logs.
     pub fn sessions(&self) -> PathBuf {
         self.state.join("sessions")
@@ -56,26 +61,84 @@ impl Folders {
     }
 }
 
-/// Makes `folder` if it is missing, and private if it is not.
+/// Makes `folder` if it is missing, and private if it is not. One that another user owns, or where another user's files
+/// lie, is refused.
 pub fn ensure_private(folder: &Path) -> Result<(), ConfigError> {
-    make_private(folder).map_err(|error| ConfigError::Unwritable { path: folder.to_owned(), error })
+    make_private(folder, rustix::process::geteuid().as_raw())
 }
 
-fn make_private(folder: &Path) -> io::Result<()> {
+/// Whose files are believed: this user's own, and those of the system's administrator.
+pub fn is_trusted_owner(owner: u32) -> bool {
+    owner == rustix::process::geteuid().as_raw() || owner == ROOT
+}
+
+/// What is wrong with a folder that is there already. Changes nothing.
+fn check_owner(folder: &Path) -> Result<(), ConfigError> {
+    match fs::metadata(folder) {
+        Ok(found) if found.is_dir() => judge(folder, &found, rustix::process::geteuid().as_raw()).map(drop),
+        Ok(_) | Err(_) => Ok(()),
+    }
+}
+
+const ROOT: u32 = 0;
+/// Write permission of the group and of everybody.
+const OTHERS_WRITE: u32 = 0o022;
+
+#[derive(Debug, PartialEq, Eq)]
+enum Judged {
+    AsItShouldBe,
+    /// Ours, and open to others in some way.
+    TooOpen,
+}
+
+fn judge(folder: &Path, found: &fs::Metadata, user: u32) -> Result<Judged, ConfigError> {
+    let (owner, mode) = (found.uid(), found.mode() & 0o777);
+    if owner == user {
+        if mode & OTHERS_WRITE != 0 {
+            check_contents(folder, user)?;
+        }
+        return Ok(if mode == PRIVATE { Judged::AsItShouldBe } else { Judged::TooOpen });
+    }
+    if owner != ROOT {
+        return Err(ConfigError::ForeignOwner { path: folder.to_owned(), owner });
+    }
+    if mode & OTHERS_WRITE != 0 {
+        return Err(ConfigError::OpenFolder { path: folder.to_owned() });
+    }
+    Ok(Judged::AsItShouldBe)
+}
+
+/// Others could write into the folder: what they left there must not be taken for ours.
+fn check_contents(folder: &Path, user: u32) -> Result<(), ConfigError> {
+    let unreadable = |error| ConfigError::Unreadable { path: folder.to_owned(), error };
+    for entry in fs::read_dir(folder).map_err(unreadable)? {
+        let path = entry.map_err(unreadable)?.path();
+        let owner = fs::symlink_metadata(&path).map_err(unreadable)?.uid();
+        if owner != user && owner != ROOT {
+            return Err(ConfigError::ForeignOwner { path, owner });
+        }
+    }
+    Ok(())
+}
+
+fn make_private(folder: &Path, user: u32) -> Result<(), ConfigError> {
+    let unwritable = |error| ConfigError::Unwritable { path: folder.to_owned(), error };
     if let Some(parent) = folder.parent() {
-        fs::create_dir_all(parent)?;
+        fs::create_dir_all(parent).map_err(unwritable)?;
     }
     match fs::DirBuilder::new().mode(PRIVATE).create(folder) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-        made => return made,
+        made => return made.map_err(unwritable),
     }
-    let found = fs::metadata(folder)?;
+    let found = fs::metadata(folder).map_err(unwritable)?;
     if !found.is_dir() {
-        return Err(io::Error::from(io::ErrorKind::NotADirectory));
+        return Err(unwritable(io::Error::from(io::ErrorKind::NotADirectory)));
     }
-    let is_ours = found.uid() == rustix::process::geteuid().as_raw();
-    if is_ours && found.mode() & 0o777 != PRIVATE {
-        fs::set_permissions(folder, fs::Permissions::from_mode(PRIVATE))?;
+    if judge(folder, &found, user)? == Judged::TooOpen {
+        if found.mode() & OTHERS_WRITE != 0 {
+            tracing::warn!("`{}` could be written by other users; it is private now", folder.display());
+        }
+        fs::set_permissions(folder, fs::Permissions::from_mode(PRIVATE)).map_err(unwritable)?;
     }
     Ok(())
 }
@@ -121,5 +184,55 @@ mod tests {
         let file = root.path().join("gembridge");
         fs::write(&file, "").unwrap();
         assert!(ensure_private(&file).unwrap_err().to_string().contains("not a directory"));
+    }
+
+    #[test]
+    fn f19_a_folder_of_another_user_is_refused_with_the_way_out() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join("gembridge");
+        ensure_private(&folder).unwrap();
+        let owner = fs::metadata(&folder).unwrap().uid();
+        // Somebody else asks: the owner is neither them nor the administrator.
+        let (folder, found) = match owner {
+            ROOT => {
+                std::os::unix::fs::chown(&folder, Some(65_534), None).unwrap();
+                (folder.clone(), 65_534)
+            }
+            own => (folder.clone(), own),
+        };
+        let error = make_private(&folder, found + 1).unwrap_err().to_string();
+        assert!(error.contains(&format!("belongs to user {found}")) && error.contains("chown"), "{error}");
+        assert!(make_private(&folder, found).is_ok());
+    }
+
+    #[test]
+    fn f19_a_folder_that_others_can_write_is_made_private_unless_their_files_lie_in_it() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join("gembridge");
+        ensure_private(&folder).unwrap();
+        fs::write(folder.join("keys.toml"), "").unwrap();
+        let owner = fs::metadata(&folder).unwrap().uid();
+        let open = || fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).unwrap();
+        open();
+        make_private(&folder, owner).unwrap();
+        assert_eq!(fs::metadata(&folder).unwrap().mode() & 0o777, 0o700);
+        // A link to nowhere is a file of its own, and belongs to whoever made it.
+        open();
+        assert!(check_contents(&folder, owner).is_ok());
+        if owner == ROOT {
+            std::os::unix::fs::chown(folder.join("keys.toml"), Some(65_534), None).unwrap();
+            assert!(make_private(&folder, owner).unwrap_err().to_string().contains("keys.toml"));
+        } else {
+            assert!(check_contents(&folder, owner + 1).unwrap_err().to_string().contains("keys.toml"));
+        }
+    }
+
+    #[test]
+    fn f19_the_administrators_folder_is_good_as_long_as_nobody_else_writes_it() {
+        let found = fs::metadata("/").unwrap();
+        assert_eq!(judge(Path::new("/"), &found, 65_533).unwrap(), Judged::AsItShouldBe);
+        let found = fs::metadata("/tmp").unwrap();
+        assert_eq!(found.uid(), ROOT);
+        assert!(judge(Path::new("/tmp"), &found, 65_533).unwrap_err().to_string().contains("written by other users"));
     }
 }

@@ -89,7 +89,7 @@ impl Default for ServerSettings {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct AuthSettings {
-    /// One more key beside those of `gembridge keys`.
+    /// One more admin key beside those of `gembridge keys`: 32 characters or more where others can reach the gateway.
     pub bearer_token: Option<Secret>,
 }
 
@@ -138,7 +138,7 @@ impl Default for GuestSettings {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct LimitSettings {
-    /// Requests that one client address may make in `window`.
+    /// Requests that one key may make in `window`.
     pub requests: Count,
     pub window: Span,
     /// Requests without a good key that one client address may make in `window`.

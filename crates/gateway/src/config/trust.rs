@@ -2,83 +2,96 @@
 
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
+use toml::Value;
 
+use super::entries::{self, Entries, Report};
 use super::error::ConfigError;
-use super::private_file;
 
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct TrustFile {
-    folders: Vec<PathBuf>,
+/// One folder, under its real name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(transparent)]
+struct Folder(PathBuf);
+
+impl entries::Entry for Folder {
+    const LIST: &'static str = "folders";
+    const WRITTEN_BY: &'static str = "gembridge trust add";
+
+    fn decode(value: &Value) -> Result<Self, &'static str> {
+        let path = value.as_str().map(PathBuf::from).filter(|path| path.is_absolute());
+        path.map(Self).ok_or("this is not the absolute path of a folder")
+    }
 }
 
 /// The list, as it is on disk.
 #[derive(Clone, Debug)]
-pub struct Trust {
-    path: PathBuf,
-    folders: Vec<PathBuf>,
-}
+pub struct Trust(Entries<Folder>);
 
 impl Trust {
     /// A file that is not there trusts nothing.
     pub fn load(config_folder: &Path) -> Result<Self, ConfigError> {
-        let path = config_folder.join("trust.toml");
-        let file: TrustFile = private_file::read(&path, "gembridge trust add")?;
-        Ok(Self { path, folders: file.folders })
+        Entries::load(path(config_folder)).map(Self)
     }
 
-    pub fn folders(&self) -> &[PathBuf] {
-        &self.folders
+    pub fn folders(&self) -> Vec<&Path> {
+        self.0.good.iter().map(|folder| folder.0.as_path()).collect()
+    }
+
+    /// What in it is damaged.
+    pub fn reports(&self) -> Vec<Report> {
+        self.0.reports()
     }
 
     /// Whether `folder`, with its links resolved, is a trusted folder or lies in one.
     pub fn covers(&self, folder: &Path) -> bool {
-        folder.canonicalize().is_ok_and(|real| self.folders.iter().any(|trusted| real.starts_with(trusted)))
+        folder.canonicalize().is_ok_and(|real| self.0.good.iter().any(|trusted| real.starts_with(&trusted.0)))
     }
+}
 
-    /// Adds a folder under its real name, which is returned.
-    pub fn add(&mut self, folder: &Path) -> Result<PathBuf, ConfigError> {
-        let real = folder.canonicalize().map_err(|error| ConfigError::Unreadable { path: folder.to_owned(), error })?;
-        if !real.is_dir() {
-            return Err(ConfigError::Invalid(format!(
-                "`{}` is not a folder; name the folder that agents may work in",
-                real.display()
-            )));
-        }
-        if real.parent().is_none() {
-            return Err(ConfigError::Invalid(
-                "`/` cannot be trusted as a whole; name the folder that agents may work in".to_owned(),
-            ));
-        }
-        if !self.folders.contains(&real) {
-            self.folders.push(real.clone());
-            self.folders.sort();
-            self.save()?;
-        }
-        Ok(real)
+fn path(config_folder: &Path) -> PathBuf {
+    config_folder.join("trust.toml")
+}
+
+/// Adds a folder under its real name, which is returned.
+pub fn add(config_folder: &Path, folder: &Path) -> Result<PathBuf, ConfigError> {
+    let real = folder.canonicalize().map_err(|error| ConfigError::Unreadable { path: folder.to_owned(), error })?;
+    if !real.is_dir() {
+        return Err(ConfigError::Invalid(format!(
+            "`{}` is not a folder; name the folder that agents may work in",
+            real.display()
+        )));
     }
+    if real.parent().is_none() {
+        return Err(ConfigError::Invalid(
+            "`/` cannot be trusted as a whole; name the folder that agents may work in".to_owned(),
+        ));
+    }
+    let added = Folder(real);
+    entries::change(&path(config_folder), |entries: &mut Entries<Folder>| {
+        if !entries.good.contains(&added) {
+            entries.good.push(added.clone());
+            entries.good.sort();
+        }
+        Ok(())
+    })?;
+    Ok(added.0)
+}
 
-    /// Takes a folder off the list, which may be gone from disk by now.
-    pub fn remove(&mut self, folder: &Path) -> Result<PathBuf, ConfigError> {
-        let named =
-            folder.canonicalize().or_else(|_| std::path::absolute(folder)).unwrap_or_else(|_| folder.to_owned());
-        let Some(place) = self.folders.iter().position(|trusted| *trusted == named) else {
+/// Takes a folder off the list, which may be gone from disk by now.
+pub fn remove(config_folder: &Path, folder: &Path) -> Result<PathBuf, ConfigError> {
+    let named = folder.canonicalize().or_else(|_| std::path::absolute(folder)).unwrap_or_else(|_| folder.to_owned());
+    let removed = Folder(named);
+    entries::change(&path(config_folder), |entries: &mut Entries<Folder>| {
+        if !entries.good.contains(&removed) {
             return Err(ConfigError::Invalid(format!(
                 "`{}` is not on the trust list; `gembridge trust list` shows what is",
-                named.display()
+                removed.0.display()
             )));
-        };
-        self.folders.remove(place);
-        self.save()?;
-        Ok(named)
-    }
-
-    fn save(&self) -> Result<(), ConfigError> {
-        let text = toml::to_string(&TrustFile { folders: self.folders.clone() })
-            .map_err(|error| ConfigError::Invalid(format!("cannot write the trust list: {error}")))?;
-        private_file::write(&self.path, &text)
-    }
+        }
+        entries.good.retain(|trusted| *trusted != removed);
+        Ok(())
+    })?;
+    Ok(removed.0)
 }
 
 #[cfg(test)]
@@ -95,9 +108,7 @@ mod tests {
             fs::create_dir_all(root.path().join(folder)).unwrap();
         }
         std::os::unix::fs::symlink(root.path().join("ws-evil"), root.path().join("ws/link")).unwrap();
-        let mut trust = Trust::load(&config).unwrap();
-        trust.add(&root.path().join("ws")).unwrap();
-
+        add(&config, &root.path().join("ws")).unwrap();
         let trust = Trust::load(&config).unwrap();
         assert!(trust.covers(&root.path().join("ws")) && trust.covers(&root.path().join("ws/inner")));
         for outside in ["ws-evil", "ws/link", "ws/missing", "ws/../ws-evil", ""] {
@@ -110,14 +121,13 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let folder = root.path().join("ws");
         fs::create_dir(&folder).unwrap();
-        let mut trust = Trust::load(root.path()).unwrap();
-        let real = trust.add(&folder).unwrap();
-        trust.add(&folder).unwrap();
-        assert_eq!(trust.folders(), [real]);
+        let real = add(root.path(), &folder).unwrap();
+        add(root.path(), &folder).unwrap();
+        assert_eq!(Trust::load(root.path()).unwrap().folders(), [real]);
         fs::remove_dir(&folder).unwrap();
-        trust.remove(&folder).unwrap();
+        remove(root.path(), &folder).unwrap();
         assert!(Trust::load(root.path()).unwrap().folders().is_empty());
-        assert!(trust.remove(&folder).unwrap_err().to_string().contains("not on the trust list"));
+        assert!(remove(root.path(), &folder).unwrap_err().to_string().contains("not on the trust list"));
     }
 
     #[test]
@@ -125,17 +135,23 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let file = root.path().join("file");
         fs::write(&file, "").unwrap();
-        let mut trust = Trust::load(root.path()).unwrap();
-        assert!(trust.add(&file).unwrap_err().to_string().contains("is not a folder"));
-        assert!(trust.add(Path::new("/")).unwrap_err().to_string().contains("cannot be trusted as a whole"));
-        assert!(trust.add(&root.path().join("missing")).unwrap_err().to_string().contains("cannot read"));
+        let add = |folder: &Path| add(root.path(), folder);
+        assert!(add(&file).unwrap_err().to_string().contains("is not a folder"));
+        assert!(add(Path::new("/")).unwrap_err().to_string().contains("cannot be trusted as a whole"));
+        assert!(add(&root.path().join("missing")).unwrap_err().to_string().contains("cannot read"));
     }
 
     #[test]
-    fn a_broken_list_is_an_error_with_its_line() {
+    fn f5_a_damaged_folder_costs_itself_and_a_broken_list_is_an_error_with_its_line() {
         let root = tempfile::tempdir().unwrap();
-        fs::write(root.path().join("trust.toml"), "\nfolder = ['/w']\n").unwrap();
+        fs::write(root.path().join("trust.toml"), "canary = 1\nfolders = ['/w',\n  'canary', 7]\n").unwrap();
+        let trust = Trust::load(root.path()).unwrap();
+        assert_eq!(trust.folders(), [Path::new("/w")]);
+        let reports: Vec<_> = trust.reports().iter().map(ToString::to_string).collect();
+        assert!(reports.len() == 3 && reports.iter().all(|report| !report.contains("canary")), "{reports:?}");
+        assert!(reports[0].contains("trust.toml` line 3:"), "{reports:?}");
+        fs::write(root.path().join("trust.toml"), "\nfolders = [").unwrap();
         let message = Trust::load(root.path()).unwrap_err().to_string();
-        assert!(message.contains("trust.toml` line 2: unknown field `folder`"), "{message}");
+        assert!(message.contains("trust.toml` line 2: this is not TOML"), "{message}");
     }
 }

@@ -1,7 +1,8 @@
 //! The keys of a running gateway: those of the file as it is now, and the operator's token.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use gembridge_api::identity::{Identity, Rank};
 use gembridge_api::keys::{Digest, KeyRing, KeyTable};
@@ -10,7 +11,8 @@ use gembridge_core::model::Principal;
 use tokio::sync::watch;
 
 use super::{KeyFile, OPERATOR};
-use crate::config::private_file::Stamp;
+use crate::config::entries::Reported;
+use crate::config::private_file::{self, Stamp};
 use crate::config::value::Secret;
 use crate::config::{ConfigError, Folders};
 
@@ -21,35 +23,34 @@ pub struct FileKeys {
     table: KeyTable,
     shares: Shares,
     known: Mutex<Known>,
+    reported: Reported,
 }
+
+/// Every owner who has a good key, and its rank.
+pub type Ranks = Arc<HashMap<Principal, Rank>>;
 
 struct Known {
     stamp: Stamp,
     token: Option<Secret>,
-    admins: Vec<Principal>,
-    has_users: bool,
+    ranks: Ranks,
 }
 
-impl Known {
-    fn take(&mut self, identities: &[(Digest, Identity)]) {
-        let (admins, users): (Vec<_>, Vec<_>) =
-            identities.iter().map(|(_, identity)| identity).partition(|identity| identity.rank == Rank::Admin);
-        self.admins = admins.into_iter().map(|identity| identity.principal.clone()).collect();
-        self.has_users = !users.is_empty();
-    }
+fn ranks(identities: &[(Digest, Identity)]) -> Ranks {
+    Arc::new(identities.iter().map(|(_, identity)| (identity.principal.clone(), identity.rank)).collect())
 }
 
 impl FileKeys {
     pub fn open(folders: &Folders, token: Option<Secret>) -> Result<Self, ConfigError> {
         let path = KeyFile::path(folders);
-        // The stamp first: a change between the two is then seen as one, and read again.
-        let stamp = Stamp::of(&path);
-        let file = KeyFile::read(path.clone())?;
+        let contents = private_file::read(&path)?;
+        let stamp = contents.stamp;
+        let file = KeyFile::of(path.clone(), contents)?;
+        let reported = Reported::default();
+        reported.warn(&file.reports());
         let identities = file.identities(token.as_ref());
-        let mut known = Known { stamp, token, admins: Vec::new(), has_users: false };
-        known.take(&identities);
+        let known = Mutex::new(Known { stamp, token, ranks: ranks(&identities) });
         let shares = file.shares().collect();
-        Ok(Self { path, table: KeyTable::new(identities), shares, known: Mutex::new(known) })
+        Ok(Self { path, table: KeyTable::new(identities), shares, known, reported })
     }
 
     /// What the fair queues must know of those who are treated otherwise, now and later.
@@ -59,51 +60,70 @@ impl FileKeys {
 
     /// Reads the file again if it is not the one that is known. One that cannot be read changes nothing.
     pub fn refresh(&self) {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known();
         let stamp = Stamp::of(&self.path);
         if stamp != known.stamp {
-            known.stamp = stamp;
-            self.read(&mut known);
+            self.read(&mut known, stamp);
         }
+    }
+
+    /// Reads the file after a change of our own, whether it looks changed or not.
+    pub fn reread(&self) {
+        let mut known = self.known();
+        self.read(&mut known, Stamp::of(&self.path));
     }
 
     /// Takes another token, and reads the file whether it changed or not.
     pub fn reload(&self, token: Option<Secret>) {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.stamp = Stamp::of(&self.path);
+        let mut known = self.known();
         known.token = token;
-        self.read(&mut known);
+        self.read(&mut known, Stamp::of(&self.path));
     }
 
     /// Whether this owner of sessions is the operator: by an admin key, or on the command line.
     pub fn is_operator(&self, principal: &Principal) -> bool {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        principal.as_str() == OPERATOR || known.admins.contains(principal)
+        principal.as_str() == OPERATOR || self.known().ranks.get(principal) == Some(&Rank::Admin)
+    }
+
+    /// Who has a good key now.
+    pub fn ranks(&self) -> Ranks {
+        Arc::clone(&self.known().ranks)
     }
 
     /// Whether anybody but the operator has a key.
     pub fn has_users(&self) -> bool {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner).has_users
+        self.known().ranks.values().any(|rank| *rank == Rank::User)
     }
 
-    fn read(&self, known: &mut Known) {
-        match KeyFile::read(self.path.clone()) {
-            // It changed while it was read: the next look sees that and reads it again.
-            Ok(_) if Stamp::of(&self.path) != known.stamp => {}
+    /// `stamp` is how the file looked before.
+    fn read(&self, known: &mut Known, stamp: Stamp) {
+        // One that cannot be read is not tried again until it looks different.
+        known.stamp = stamp;
+        let read = private_file::read(&self.path).and_then(|contents| {
+            known.stamp = contents.stamp;
+            KeyFile::of(self.path.clone(), contents)
+        });
+        match read {
             // We never leave it so: somebody else is about to write it. What they wrote is seen as another change.
-            Ok(_) if std::fs::metadata(&self.path).is_ok_and(|file| file.len() == 0) => {
+            Ok(file) if file.0.is_empty_file() && known.stamp != Stamp::Missing => {
                 tracing::warn!("the file of the keys is empty; the keys stay as they were");
             }
             Ok(file) => {
                 tracing::info!(keys = file.entries().len(), "the keys were read again");
+                self.reported.warn(&file.reports());
                 let identities = file.identities(known.token.as_ref());
-                known.take(&identities);
+                known.ranks = ranks(&identities);
                 // Before the keys: one that is new is never used without its limits.
                 self.shares.replace(file.shares().collect());
                 self.table.replace(identities);
             }
             Err(error) => tracing::error!(%error, "the keys stay as they were"),
         }
+    }
+
+    /// Never held across an await; a panic while it was held left nothing half-done.
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -122,7 +142,7 @@ impl KeyRing for FileKeys {
 mod tests {
     use std::fs;
 
-    use super::super::{KeyLimits, StoredRank};
+    use super::super::{KeyLimits, StoredRank, create, revoke};
     use super::*;
 
     fn folders(root: &std::path::Path) -> Folders {
@@ -133,15 +153,14 @@ mod tests {
     fn s6_a_revoked_key_fails_at_the_next_look_and_a_new_one_works() {
         let root = tempfile::tempdir().unwrap();
         let folders = folders(root.path());
-        let mut file = KeyFile::load(&folders).unwrap();
-        let ann = file.create("ann", StoredRank::User, KeyLimits::default()).unwrap();
+        let ann = create(&folders, "ann", StoredRank::User, KeyLimits::default()).unwrap();
         let ring = FileKeys::open(&folders, None).unwrap();
         let before = *ring.changes().borrow();
         assert!(ring.find(&ann.digest()).is_some());
-        file.revoke("ann").unwrap();
+        revoke(&folders, "ann").unwrap();
         assert!(ring.find(&ann.digest()).is_none());
         assert_ne!(*ring.changes().borrow(), before, "open streams are told");
-        let bob = file.create("bob", StoredRank::User, KeyLimits::default()).unwrap();
+        let bob = create(&folders, "bob", StoredRank::User, KeyLimits::default()).unwrap();
         assert!(ring.find(&bob.digest()).is_some());
     }
 
@@ -149,7 +168,7 @@ mod tests {
     fn a_file_that_breaks_keeps_the_keys_and_one_that_is_gone_revokes_them() {
         let root = tempfile::tempdir().unwrap();
         let folders = folders(root.path());
-        let ann = KeyFile::load(&folders).unwrap().create("ann", StoredRank::User, KeyLimits::default()).unwrap();
+        let ann = create(&folders, "ann", StoredRank::User, KeyLimits::default()).unwrap();
         let ring = FileKeys::open(&folders, None).unwrap();
         for broken in ["[[keys", ""] {
             fs::write(KeyFile::path(&folders), broken).unwrap();

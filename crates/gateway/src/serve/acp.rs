@@ -12,17 +12,22 @@ use gembridge_drivers::profile;
 use super::agents::Served;
 use crate::agents;
 use crate::command::Context;
+use crate::config::entries::Reported;
 use crate::config::trust::Trust;
 
 /// The trust list of the operator, as it is on disk whenever somebody asks.
 struct TrustList {
     config_folder: PathBuf,
+    reported: Reported,
 }
 
 impl TrustedFolders for TrustList {
     fn trusted(&self, folder: &Path) -> Option<PathBuf> {
         let trust = match Trust::load(&self.config_folder) {
-            Ok(trust) => trust,
+            Ok(trust) => {
+                self.reported.warn(&trust.reports());
+                trust
+            }
             Err(error) => {
                 tracing::error!(%error, "the trust list cannot be read, so nothing is trusted");
                 return None;
@@ -52,7 +57,10 @@ pub fn face(
         catalog: Catalog::new(sessions, catalog),
         agents: served.iter().map(card).collect(),
         queues: openai.lines(),
-        folders: Arc::new(TrustList { config_folder: context.config.folders.config.clone() }),
+        folders: Arc::new(TrustList {
+            config_folder: context.config.folders.config.clone(),
+            reported: Reported::default(),
+        }),
         tap,
         version: env!("CARGO_PKG_VERSION"),
         config: AcpConfig {

@@ -95,7 +95,7 @@ impl AuditedWriter {
     fn note(&self, ask: AskId, asked: Option<&Ask>, answer: &Answer, by: AnsweredBy) {
         tracing::info!(
             target: "gembridge::audit",
-            principal = self.principal.as_str(),
+            principal = self.principal.name(),
             session = %self.session,
             agent = %self.agent,
             ask = ?ask,

@@ -17,9 +17,9 @@ pub struct Banner<'a> {
 
 /// What is known of a key to try with.
 pub enum Shown {
-    /// Made just now: told this once.
+    /// Made just now, and told this once, to a terminal.
     New { key: Key, file: PathBuf },
-    /// An earlier run made it.
+    /// An earlier run made it, or this one, and no terminal reads what is printed.
     InFile(PathBuf),
     /// The operator's own token, as this variable has it or would have it.
     Token { variable: String, origin: String },

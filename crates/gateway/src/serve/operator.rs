@@ -18,8 +18,8 @@ use gembridge_core::session::Sessions;
 use super::agents::Served;
 use super::tenant_driver::TenantDriver;
 use crate::config::{ConfigError, Folders};
-use crate::keys::{FileKeys, KeyFile, KeyLimits, StoredRank};
-use crate::origins::OriginFile;
+use crate::keys::{self, FileKeys, KeyFile, KeyLimits, StoredRank};
+use crate::origins::{self, OriginFile};
 
 pub struct Operator {
     started: Instant,
@@ -91,12 +91,11 @@ impl Operations for Operator {
 
     fn origins(&self) -> Result<Origins, Problem> {
         let file = OriginFile::load(&self.folders).map_err(|error| problem(&error))?;
-        Ok(Origins { allowed: file.origins().to_vec(), refused: self.guard.refused_origins() })
+        Ok(Origins { allowed: file.origins(), refused: self.guard.refused_origins() })
     }
 
     fn allow_origin(&self, origin: &str) -> Result<String, Problem> {
-        let mut file = OriginFile::load(&self.folders).map_err(|error| problem(&error))?;
-        let allowed = file.allow(origin).map_err(|error| problem(&error))?;
+        let allowed = changed(|| origins::allow(&self.folders, origin))?;
         // The gateway looks at the file every second, whoever wrote it.
         self.guard.forget_refusals(&allowed);
         tracing::info!(target: "gembridge::audit", origin = allowed, "an origin was allowed");
@@ -104,8 +103,7 @@ impl Operations for Operator {
     }
 
     fn remove_origin(&self, origin: &str) -> Result<String, Problem> {
-        let mut file = OriginFile::load(&self.folders).map_err(|error| problem(&error))?;
-        let removed = file.remove(origin).map_err(|error| problem(&error))?;
+        let removed = changed(|| origins::remove(&self.folders, origin))?;
         tracing::info!(target: "gembridge::audit", origin = removed, "an origin was removed");
         Ok(removed)
     }
@@ -128,20 +126,30 @@ impl Operations for Operator {
             Rank::Admin => StoredRank::Admin,
             Rank::User => StoredRank::User,
         };
-        let mut file = KeyFile::load(&self.folders).map_err(|error| problem(&error))?;
-        let key = file.create(name, rank, KeyLimits::default()).map_err(|error| problem(&error))?;
-        self.keys.refresh();
+        let key = changed(|| keys::create(&self.folders, name, rank, KeyLimits::default()))?;
+        self.keys.reread();
         tracing::info!(target: "gembridge::audit", name, "a key was made");
         Ok(key.expose().to_owned())
     }
 
+    fn rotate_key(&self, name: &str) -> Result<String, Problem> {
+        let key = changed(|| keys::rotate(&self.folders, name))?;
+        self.keys.reread();
+        tracing::info!(target: "gembridge::audit", name, "a key got another secret");
+        Ok(key.expose().to_owned())
+    }
+
     fn revoke_key(&self, name: &str) -> Result<(), Problem> {
-        let mut file = KeyFile::load(&self.folders).map_err(|error| problem(&error))?;
-        file.revoke(name).map_err(|error| problem(&error))?;
-        self.keys.refresh();
+        changed(|| keys::revoke(&self.folders, name))?;
+        self.keys.reread();
         tracing::info!(target: "gembridge::audit", name, "a key was revoked");
         Ok(())
     }
+}
+
+/// A change waits for the disk and for other writers, which must not hold up what else runs on this thread.
+fn changed<T>(change: impl FnOnce() -> Result<T, ConfigError>) -> Result<T, Problem> {
+    tokio::task::block_in_place(change).map_err(|error| problem(&error))
 }
 
 fn agent((name, title, driver): &(AgentName, String, Arc<TenantDriver>)) -> AgentStatus {
@@ -169,6 +177,10 @@ fn agent((name, title, driver): &(AgentName, String, Arc<TenantDriver>)) -> Agen
 fn problem(error: &ConfigError) -> Problem {
     match error {
         ConfigError::Invalid(message) => Problem::new(Kind::Invalid, message.clone()),
+        ConfigError::Locked { .. } => Problem::new(
+            Kind::Unavailable { retry_after: Duration::from_secs(5) },
+            "another process changes the file; try again",
+        ),
         other => {
             tracing::error!(error = %other, "a file of the gateway cannot be changed");
             Problem::new(Kind::Internal, "the file cannot be changed now; the log says why")

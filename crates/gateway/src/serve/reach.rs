@@ -9,6 +9,7 @@ use gembridge_api::guard::host::Hosts;
 use gembridge_api::guard::origin::{Extensions, Origins};
 use gembridge_api::guard::{Guard, Reach};
 
+use crate::config::entries::Reported;
 use crate::config::private_file::Stamp;
 use crate::config::settings::ServerSettings;
 use crate::config::value::HostName;
@@ -21,8 +22,17 @@ pub struct Reachable {
     settings: ServerSettings,
     /// Names that were typed, and addresses that we listen on: nobody can point those elsewhere.
     fixed: Vec<String>,
+    listens: Listens,
     path: PathBuf,
     stamp: Stamp,
+    reported: Reported,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Listens {
+    /// On loopback alone.
+    Here,
+    ToOthers,
 }
 
 impl Reachable {
@@ -30,8 +40,20 @@ impl Reachable {
         let path = OriginFile::path(folders);
         let listening = addresses.iter().filter(|address| !address.ip().is_unspecified()).map(literal);
         let fixed = typed.iter().map(|host| host.as_str().to_owned()).chain(listening).collect();
-        let stamp = Stamp::of(&path);
-        Self { folders: folders.clone(), settings: settings.clone(), fixed, path, stamp }
+        Self {
+            folders: folders.clone(),
+            settings: settings.clone(),
+            fixed,
+            listens: if super::address::is_reachable(addresses) { Listens::ToOthers } else { Listens::Here },
+            stamp: Stamp::of(&path),
+            path,
+            reported: Reported::default(),
+        }
+    }
+
+    /// Whether others than this machine can connect.
+    pub fn listens_to_others(&self) -> bool {
+        self.listens == Listens::ToOthers
     }
 
     /// Whether a name beyond this machine's own is allowed.
@@ -41,11 +63,12 @@ impl Reachable {
 
     pub fn reach(&self) -> Result<Reach, ConfigError> {
         let origins = OriginFile::load(&self.folders)?;
+        self.reported.warn(&origins.reports());
         let extensions = if self.settings.any_extension.0 { Extensions::Any } else { Extensions::Listed };
         let hosts = self.settings.hosts.0.iter().map(|host| host.as_str().to_owned());
         Ok(Reach {
             hosts: Hosts::new(hosts.chain(self.fixed.iter().cloned())),
-            origins: Origins::new(origins.origins().iter().cloned(), extensions),
+            origins: Origins::new(origins.origins(), extensions),
         })
     }
 

@@ -25,11 +25,12 @@ use super::reach::Reachable;
 use super::retention::Retiring;
 use super::signals::{Signals, Told};
 use super::tap::LineTap;
+use super::withdrawal::Withdrawal;
 use crate::command::Context;
 use crate::config::settings::LimitSettings;
 use crate::config::{Config, show};
 use crate::exit::{CommandResult, ExitCode};
-use crate::keys::FileKeys;
+use crate::keys::{self, FileKeys};
 use crate::logging;
 
 /// How long clients have to hear that their turn was cut.
@@ -59,6 +60,7 @@ pub struct Gateway {
     pub care: Care,
     pub housekeeping: Housekeeping,
     pub retiring: Retiring,
+    pub withdrawal: Withdrawal,
     pub sessions: Arc<Sessions>,
     pub tools: ToolBridge,
     pub spawner: Spawner,
@@ -76,6 +78,7 @@ impl Gateway {
             mut care,
             housekeeping,
             retiring,
+            withdrawal,
             sessions,
             tools,
             spawner,
@@ -89,6 +92,7 @@ impl Gateway {
         let mut upkeep = pin!(metrics::upkeep(metrics));
         let mut cleaning = pin!(housekeeping.keep());
         let mut retiring = pin!(retiring.keep());
+        let mut withdrawal = pin!(withdrawal.keep());
         let mut look = tokio::time::interval(LOOK);
         notifier.ready();
         loop {
@@ -99,6 +103,7 @@ impl Gateway {
                 () = &mut upkeep => {}
                 () = &mut cleaning => {}
                 () = &mut retiring => {}
+                () = &mut withdrawal => {}
                 _ = look.tick() => care.look(),
                 told = signals.next() => match told {
                     Told::Reload => care.reload(context),
@@ -208,7 +213,17 @@ impl Care {
         for warning in &config.warnings {
             tracing::warn!("{warning}");
         }
-        self.keys.reload(config.settings.auth.bearer_token.clone());
+        let token = config.settings.auth.bearer_token.clone();
+        match keys::weak_token(token.as_ref()) {
+            Some(weak) if self.reachable.listens_to_others() => {
+                tracing::error!("{weak}; others can reach this address, so the token stays as it was");
+                self.keys.reread();
+            }
+            weak => {
+                weak.inspect(|weak| tracing::warn!("{weak}"));
+                self.keys.reload(token);
+            }
+        }
         self.reachable.reload(&config.settings.server, &self.guard);
         let [requests, failures] = rates(&config.settings.limits);
         self.guard.set_rates(requests, failures);
@@ -222,7 +237,7 @@ impl Care {
     }
 }
 
-/// How often a client address may ask: at all, and without a good key.
+/// How often a key may ask, and a client address without a good one.
 pub fn rates(limits: &LimitSettings) -> [Rate; 2] {
     [limits.requests.0, limits.refused.0].map(|requests| Rate { requests, window: limits.window.0 })
 }

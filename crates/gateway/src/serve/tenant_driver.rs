@@ -10,6 +10,7 @@ use gembridge_drivers::acp::{AcpDriver, AcpSetup, Audience, GuestFence, NoFence,
 use gembridge_drivers::profile::{ApprovalMode, ChatTools, Execution, LoginFound};
 use gembridge_process::pool::PoolStatus;
 
+use super::withdrawal::OperatorSession;
 use crate::keys::FileKeys;
 
 pub struct TenantDriver {
@@ -160,7 +161,9 @@ pub fn for_guests(setup: AcpSetup) -> AcpSetup {
 impl Driver for TenantDriver {
     fn open(&self, spec: SessionSpec) -> BoxFuture<'_, Result<Opened, Failure>> {
         if self.keys.is_operator(&spec.principal) {
-            return self.operators.open(spec);
+            let owner = spec.principal.clone();
+            let opening = self.operators.open(spec);
+            return Box::pin(async move { Ok(OperatorSession::over(opening.await?, owner, &self.keys)) });
         }
         match self.driver_for_guest(&spec) {
             Ok(driver) => driver.open(spec),

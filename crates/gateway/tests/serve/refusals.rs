@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt as _;
 
 use crate::gateway::Home;
 
@@ -40,6 +41,55 @@ fn s4_with_a_key_the_address_is_named_and_missing_tls_is_a_loud_warning() {
     assert!(!gateway.stderr().contains("others can reach"), "{}", gateway.stderr());
     let asked = |host: &str| gateway.ask("GET", "/health", &[("host", host)], None).status;
     assert_eq!((asked("bridge.example"), asked("evil.example")), (200, 403));
+}
+
+#[test]
+fn f17_a_token_that_can_be_guessed_is_refused_where_others_reach_and_a_warning_here() {
+    let home = Home::new();
+    let serve = |host: &str, token: &str| {
+        let mut command = home.command(&["serve", "--port", "0", "--agent", "demo", "--host", host]);
+        command.env("BEARER_TOKEN", token).output().unwrap()
+    };
+    let refused = serve("0.0.0.0", &"x".repeat(31));
+    assert_eq!(refused.status.code(), Some(2));
+    let said = String::from_utf8(refused.stderr).unwrap();
+    one_sentence(&said, "`BEARER_TOKEN` has 31 characters");
+    let doctor = home.command(&["doctor", "--agent", "demo"]).env("BEARER_TOKEN", "a").output().unwrap();
+    assert!(String::from_utf8_lossy(&doctor.stdout).contains("`BEARER_TOKEN` has 1 characters"), "{doctor:?}");
+
+    let mut gateway = home.serve_with(&["--agent", "demo"], &[("BEARER_TOKEN", "short-canary")]);
+    gateway.wait_for("the warning", |gateway| gateway.stderr().contains("has 12 characters").then_some(()));
+    assert!(!gateway.stderr().contains("canary"), "{}", gateway.stderr());
+    let long = "x".repeat(32);
+    let gateway = Home::new().serve_with(&["--agent", "demo", "--host", "0.0.0.0"], &[("BEARER_TOKEN", &long)]);
+    assert_eq!(gateway.get_as(&long, "/metrics").status, 200);
+    assert!(!gateway.stderr().contains("characters"), "{}", gateway.stderr());
+}
+
+#[test]
+fn f19_a_folder_where_another_users_files_lie_is_refused_before_anything_starts() {
+    let home = Home::new();
+    let state = home.state("");
+    fs::create_dir_all(&state).unwrap();
+    fs::set_permissions(&state, fs::Permissions::from_mode(0o777)).unwrap();
+    if rustix::process::geteuid().is_root() {
+        std::os::unix::fs::chown(&state, Some(65_534), None).unwrap();
+        for args in
+            [&["serve", "--port", "0", "--agent", "demo"][..], &["run", "--agent", "demo", "hello"], &["keys", "list"]]
+        {
+            let refused = home.command(args).output().unwrap();
+            assert_eq!(refused.status.code(), Some(2), "{args:?}");
+            one_sentence(&String::from_utf8(refused.stderr).unwrap(), "belongs to user 65534");
+        }
+        let report = home.command(&["doctor", "--agent", "demo"]).output().unwrap();
+        assert!(String::from_utf8_lossy(&report.stdout).contains("belongs to user 65534"), "{report:?}");
+        assert!(!home.config("keys.toml").exists());
+        std::os::unix::fs::chown(&state, Some(0), None).unwrap();
+    }
+    // Our own, with nothing of others in it, is made private.
+    let mut gateway = home.serve();
+    gateway.wait_for("the warning", |gateway| gateway.stderr().contains("it is private now").then_some(()));
+    assert_eq!(fs::metadata(gateway.home.state("")).unwrap().permissions().mode() & 0o777, 0o700);
 }
 
 #[test]

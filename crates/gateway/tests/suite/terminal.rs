@@ -115,6 +115,19 @@ fn a_person_chats_answers_a_permission_and_leaves() {
 }
 
 #[test]
+fn f16_a_person_at_a_terminal_is_told_the_first_key_and_a_link_with_it() {
+    let home = Home::new();
+    let mut screen = Screen::start(&home, &["serve", "--port", "0", "--agent", "demo", "--no-color"]);
+    screen.shows("key     gb-");
+    screen.shows("shown this once");
+    screen.shows("/#key=gb-");
+    screen.shows("/docs");
+    screen.types("\u{3}");
+    // By its own end or by the signal, whichever is ready first.
+    screen.child.wait().unwrap();
+}
+
+#[test]
 fn ctrl_c_cancels_the_turn_and_the_chat_goes_on() {
     let home = Home::new();
     let mut screen = Screen::start(&home, &["chat", "--agent", "demo"]);

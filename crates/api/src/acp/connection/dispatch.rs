@@ -126,7 +126,7 @@ impl Connection {
         if method.starts_with("session/") && method != "session/list" {
             tracing::info!(
                 target: "gembridge::audit",
-                principal = self.guest.identity.principal.as_str(),
+                principal = self.guest.identity.principal.name(),
                 connection = self.guest.connection_id,
                 method,
                 session = decode::session(params).ok().map(|session| session.to_string()),

@@ -30,7 +30,7 @@ impl Actor {
     fn on_opened(&mut self, Arrival { opened, recap }: Arrival) {
         tracing::info!(
             target: "gembridge::audit",
-            principal = self.record.principal.as_str(),
+            principal = self.record.principal.name(),
             session = %self.record.id,
             agent = %self.record.agent,
             agent_pid = opened.agent.process(),
