@@ -1,5 +1,5 @@
-# Four commands, and a longer soak. Each does all of its own set-up on a fresh machine.
-.PHONY: run test soak check bench
+# Four commands, and longer runs of two kinds of tests. Each does all of its own set-up on a fresh machine.
+.PHONY: run test soak fuzz check bench
 
 TOOLS := .cache/tools
 export PATH := $(CURDIR)/$(TOOLS)/bin:$(PATH)
@@ -21,6 +21,12 @@ test:
 soak:
 	scripts/setup tests
 	GEMBRIDGE_SOAK=long cargo test --locked --package gembridge --test serve -- --nocapture r23
+
+# Ten minutes of mutated inputs for each reader of what others write, instead of a second. What fails is put into target/fuzz;
+# in fixtures/fuzz/NAME it is run first each time. `make fuzz FUZZ_SECONDS=60`, `make fuzz ONLY=jsonrpc`.
+FUZZ_SECONDS ?= 600
+fuzz:
+	FUZZ_SECONDS=$(FUZZ_SECONDS) cargo test --locked --workspace --lib --bins -- --nocapture s31_fuzz_$(subst -,_,$(ONLY))
 
 # Format, lints, dependency policy, the rules of the house.
 check:

@@ -4,6 +4,8 @@ mod connection;
 mod decode;
 mod encode;
 mod error;
+#[cfg(test)]
+mod fuzz;
 mod methods;
 pub mod proof;
 mod replay;

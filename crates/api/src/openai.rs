@@ -6,6 +6,8 @@ mod chat_completions;
 pub mod decode;
 mod encode;
 mod error;
+#[cfg(test)]
+mod fuzz;
 mod models;
 mod order;
 mod resume;

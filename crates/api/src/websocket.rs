@@ -2,6 +2,8 @@
 //! and writes at the same time. An idle one holds no buffer.
 
 mod frame;
+#[cfg(test)]
+mod fuzz;
 mod handshake;
 mod intake;
 mod socket;

@@ -25,6 +25,8 @@ mod encode;
 mod error;
 mod wire;
 mod arrivals;
+#[cfg(test)]
+mod fuzz;
 
 pub use client_rights::Audience;
 pub use driver::{AcpDriver, ProcessStatus, Spares};

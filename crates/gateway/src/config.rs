@@ -7,6 +7,8 @@ pub mod entries;
 pub mod env;
 pub mod error;
 pub mod folders;
+#[cfg(test)]
+mod fuzz;
 pub mod key;
 pub mod origin;
 pub mod private_file;

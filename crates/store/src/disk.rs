@@ -14,6 +14,8 @@ mod database;
 mod fault_tests;
 mod files;
 mod folder;
+#[cfg(test)]
+mod fuzz;
 mod index;
 mod live;
 mod record;

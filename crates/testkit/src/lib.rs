@@ -4,6 +4,7 @@
 #![expect(clippy::disallowed_methods, reason = "a test kit starts the programs it fakes")]
 
 pub mod fake_agent;
+pub mod fuzz;
 pub mod gemini_api;
 pub mod model_api;
 pub mod process_table;

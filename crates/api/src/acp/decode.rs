@@ -18,6 +18,9 @@ const MOST_BLOCKS: usize = 64;
 /// The parameters of a request; none is the same as none of them.
 pub fn params<'a, T: Deserialize<'a>>(params: Option<&'a RawValue>) -> Result<T, Refusal> {
     let text = params.map_or("{}", |params| params.get());
+    if text.starts_with('[') {
+        return Err(Refusal::params("`params` must be an object: parameters have names here".to_owned()));
+    }
     serde_json::from_str(text).map_err(|error| Refusal::params(format!("the parameters cannot be read: {error}")))
 }
 

@@ -1,5 +1,6 @@
 //! What is changed about a session that is there.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -8,7 +9,7 @@ use gembridge_core::error::Error;
 use gembridge_core::model::{FailureKind, Opaque, SessionId};
 use gembridge_core::session::SessionHandle;
 use serde::Deserialize;
-use serde_json::value::RawValue;
+use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
 use super::Desk;
@@ -25,7 +26,7 @@ pub enum Order {
     /// For the agent alone, whatever it means.
     Extension {
         method: Arc<str>,
-        params: Value,
+        params: BTreeMap<String, Box<RawValue>>,
     },
 }
 
@@ -83,16 +84,25 @@ impl Desk {
                 let handle = sessions.get(id, &self.viewer).await?;
                 changed(&handle, change).await
             }
-            Order::Extension { method, mut params } => {
+            Order::Extension { method, params } => {
                 let handle = sessions.get(id, &self.viewer).await?;
                 handle.wake().await?;
                 let record = handle.record().await?;
-                params["sessionId"] = json!(record.agent_session);
-                let params = Opaque(Bytes::from(params.to_string()));
+                let params = addressed(params, record.agent_session.as_deref())?;
                 changed(&handle, Change::Extension { method, params }).await
             }
         }
     }
+}
+
+/// The parameters for the agent's own session, the rest as it came: a `Value` cannot hold every number of JSON.
+fn addressed(mut params: BTreeMap<String, Box<RawValue>>, session: Option<&str>) -> Result<Opaque, Refusal> {
+    let written = to_raw_value(&session).and_then(|session| {
+        params.insert("sessionId".to_owned(), session);
+        serde_json::to_vec(&params)
+    });
+    let bytes = written.map_err(|error| Refusal::params(format!("the parameters cannot be passed on: {error}")))?;
+    Ok(Opaque(Bytes::from(bytes)))
 }
 
 /// Whether the agent does not have what was asked for, by our knowledge or by its own word.
