@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
+use crate::client::Client;
 use crate::gateway::said;
 use crate::stage::{Agent, CANARY, CANARY_NAME, Stage, prompted};
 
@@ -57,29 +58,33 @@ fn links(path: &Path) -> Vec<Value> {
 
 fn no_file_is_read_by(agent: Agent) {
     let stage = Stage::new(agent);
+    let (guest, key) = (stage.guest(), stage.guest_key.clone());
+    no_file_is_read(&stage, guest, &key);
+}
+
+fn no_file_is_read(stage: &Stage, mut client: Client, key: &str) {
     let (notes, passwd) = (stage.gateway.home.path("notes"), PathBuf::from("/etc/passwd"));
     let mut leaks = Vec::new();
-    let mut guest = stage.guest();
-    let mut session = guest.new_session();
-    let key = stage.key_file();
-    for (path, blocks) in [(&key, naming(&key)), (&notes, links(&notes)), (&passwd, links(&passwd))] {
+    let mut session = client.new_session();
+    let key_file = stage.key_file();
+    for (path, blocks) in [(&key_file, naming(&key_file)), (&notes, links(&notes)), (&passwd, links(&passwd))] {
         for block in blocks {
             let before = stage.asked().len();
-            let (received, _) = prompted(&mut guest, &session, &json!([{ "type": "text", "text": "see" }, block]));
-            if let Some(leak) = leak(&stage, before, &received) {
+            let (received, _) = prompted(&mut client, &session, &json!([{ "type": "text", "text": "see" }, block]));
+            if let Some(leak) = leak(stage, before, &received) {
                 leaks.push(format!("{leak} by {block}"));
                 // What was told once is told again with every later request of its session.
-                session = guest.new_session();
+                session = client.new_session();
             }
         }
         let before = stage.asked().len();
         let mention = format!("look at @{} please", path.display());
-        let answer = stage.gateway.complete_as(&stage.guest_key, &said(&mention), &[]);
+        let answer = stage.gateway.complete_as(key, &said(&mention), &[]);
         assert_eq!(answer.status, 200, "{}", answer.body);
-        leaks.extend(leak(&stage, before, &answer.body).map(|leak| format!("{leak} over the OpenAI API")));
+        leaks.extend(leak(stage, before, &answer.body).map(|leak| format!("{leak} over the OpenAI API")));
     }
     assert!(stage.model_calls() > 0, "the model was asked");
-    assert!(leaks.is_empty(), "{agent:?} told {leaks:#?}");
+    assert!(leaks.is_empty(), "told {leaks:#?}");
 }
 
 /// The first secret that stands in what came to the guest, or to the model since it had so many requests.
@@ -103,4 +108,21 @@ fn f2_no_file_that_a_guest_names_is_read_by_opencode() {
 #[test]
 fn f2_no_file_that_a_guest_names_is_read_by_the_gemini_cli() {
     no_file_is_read_by(Agent::Gemini);
+}
+
+/// No fence stands around the operator's processes: here the settings of chat hold alone.
+fn no_file_is_read_outside_the_fence_by(agent: Agent) {
+    let stage = Stage::new(agent);
+    let (operator, key) = (stage.operator(), stage.gateway.key.clone());
+    no_file_is_read(&stage, operator, &key);
+}
+
+#[test]
+fn f2_no_file_that_a_chat_names_is_read_by_claude_code_outside_the_fence() {
+    no_file_is_read_outside_the_fence_by(Agent::Claude);
+}
+
+#[test]
+fn f2_no_file_that_a_chat_names_is_read_by_opencode_outside_the_fence() {
+    no_file_is_read_outside_the_fence_by(Agent::OpenCode);
 }
