@@ -320,7 +320,9 @@ impl Guard {
             // It means nothing there, and nobody reads it.
             return self.bodies.check_length(&body, Room::Small);
         }
-        *request.body_mut() = Body::from(self.bodies.read(body, room, &account).await?);
+        let (bytes, charge) = self.bodies.read(body, room, &account).await?;
+        *request.body_mut() = Body::from(bytes);
+        request.extensions_mut().insert(charge);
         Ok(())
     }
 }

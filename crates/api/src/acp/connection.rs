@@ -29,6 +29,7 @@ use super::seat::{Seat, Step};
 use super::tap::{Direction, Tapped, session_of, split_frame};
 use super::wire::ReplayWish;
 use super::{Acp, Manner};
+use crate::guard::memory_budget::MemoryAccount;
 use crate::identity::Identity;
 use crate::keys::KeyLease;
 use crate::websocket::{Arrived, CloseCode, Received, WebSocket};
@@ -45,6 +46,8 @@ pub(super) struct Guest {
     pub connection_id: String,
     pub identity: Identity,
     pub lease: Option<KeyLease>,
+    /// What its messages are charged to.
+    pub memory: MemoryAccount,
     /// The session that its address names, until it is shown.
     pub session: Option<SessionHandle>,
     pub named: Option<SessionId>,

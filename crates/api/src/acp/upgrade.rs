@@ -104,12 +104,13 @@ async fn switch(app: &Arc<Acp>, mut request: Request, manner: Manner) -> Result<
         response.headers_mut().insert(CONNECTION_ID, value);
     }
     let named = query.session;
-    let guest = Guest { connection_id, identity, lease, session, named, replay: query.replay, manner };
+    let charge = memory.charge();
+    let guest = Guest { connection_id, identity, lease, memory, session, named, replay: query.replay, manner };
     let (upgrading, task) = (hyper::upgrade::on(&mut request), Arc::clone(app));
     app.tasks.spawn(async move {
         match upgrading.await {
             Ok(upgraded) => {
-                let socket = WebSocket::new(TokioIo::new(upgraded), task.parts.config.message, memory.charge());
+                let socket = WebSocket::new(TokioIo::new(upgraded), task.parts.config.message, charge);
                 Connection::new(task, socket, guest).run().await;
             }
             Err(failure) => tracing::debug!(%failure, "a connection was gone before it became a WebSocket"),

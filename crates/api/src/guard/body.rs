@@ -12,7 +12,7 @@ use http_body::Body as _;
 use http_body_util::BodyExt;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::memory_budget::{Charge, Full, MemoryAccount, MemoryBudget};
+use super::memory_budget::{BodyCharge, Charge, Full, MemoryAccount, MemoryBudget};
 use crate::identity::Identity;
 use crate::problem::{Kind, Problem};
 
@@ -72,7 +72,7 @@ pub struct Bodies {
 /// A body together with its charge, which ends when the last slice of it is dropped.
 struct Charged {
     bytes: Bytes,
-    _charge: Charge,
+    _charge: BodyCharge,
 }
 
 impl AsRef<[u8]> for Charged {
@@ -108,16 +108,14 @@ impl Bodies {
         }
     }
 
-    /// The whole body. The bytes stay charged until they are dropped: parse, and let go.
-    pub async fn read(&self, body: Body, room: Room, account: &MemoryAccount) -> Result<Bytes, Problem> {
+    /// The whole body, and what it is charged. It stays charged until both are dropped.
+    pub async fn read(&self, body: Body, room: Room, account: &MemoryAccount) -> Result<(Bytes, BodyCharge), Problem> {
         self.check_length(&body, room)?;
-        if body.size_hint().exact() == Some(0) {
-            return Ok(Bytes::new());
-        }
         let mut charge = account.charge();
         let bytes = self.collect(body, self.limit(room), &mut charge).await?;
         charge.finish();
-        Ok(Bytes::from_owner(Charged { bytes, _charge: charge }))
+        let charge = BodyCharge(Arc::new(charge));
+        Ok((Bytes::from_owner(Charged { bytes, _charge: charge.clone() }), charge))
     }
 
     async fn collect(&self, mut body: Body, limit: u32, charge: &mut Charge) -> Result<Bytes, Problem> {
@@ -325,7 +323,8 @@ mod tests {
             let body = Pieces::body(pieces, size, Duration::ZERO, declared);
             let read = bodies.read(body, room, &account(&bodies, Rank::User)).await;
             match read {
-                Ok(bytes) => {
+                Ok((bytes, charge)) => {
+                    drop(charge);
                     assert!(passes);
                     assert_eq!(bytes.len(), pieces as usize * size);
                 }
@@ -358,12 +357,12 @@ mod tests {
         let bodies = bodies();
         let account = account(&bodies, Rank::Admin);
         let large = || Pieces::body(10, 100, Duration::ZERO, Some(1000));
-        let one = bodies.read(large(), Room::Large, &account).await.unwrap();
+        let (one, _) = bodies.read(large(), Room::Large, &account).await.unwrap();
         let two = bodies.read(large(), Room::Large, &account).await.unwrap();
         let three = bodies.read(large(), Room::Large, &account).await.unwrap();
         assert_eq!(bodies.used(), (0, 3_000));
         assert!(bodies.read(Body::from("small"), Room::Large, &account).await.is_ok());
-        let fourth = bodies.read(large(), Room::Large, &account).await.unwrap_err();
+        let fourth = bodies.read(large(), Room::Large, &account).await.map(|_| ()).unwrap_err();
         assert!(matches!(fourth.kind, Kind::Unavailable { .. }), "{fourth}");
         let slice = one.slice(3..5);
         drop(one);
@@ -385,7 +384,7 @@ mod tests {
         assert!(timeout(Duration::from_millis(3_500), &mut slow).await.is_err());
         assert_eq!(bodies.used(), (0, 300));
         let refused = bodies.read(Pieces::body(10, 100, Duration::ZERO, Some(1000)), Room::Large, &guest).await;
-        assert!(matches!(refused.unwrap_err().kind, Kind::QueueFull { .. }));
+        assert!(matches!(refused.map(|_| ()).unwrap_err().kind, Kind::QueueFull { .. }));
         assert!(slow.await.is_ok(), "the first one goes on");
     }
 

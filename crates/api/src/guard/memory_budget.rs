@@ -37,6 +37,11 @@ pub struct Charge {
     large: Option<Slot>,
 }
 
+/// What the body of a request is charged, for a route that keeps it longer than until it has parsed it. It ends with the
+/// last clone.
+#[derive(Clone)]
+pub struct BodyCharge(#[expect(dead_code, reason = "held, never read")] pub(super) Arc<Charge>);
+
 /// Why there is no room for a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Full {
@@ -101,6 +106,22 @@ impl Charge {
         }
         release(&budget.small, small);
         Poll::Ready(())
+    }
+
+    /// Charges a message that has come already, where there is room for it.
+    pub fn try_hold(&mut self, bytes: usize) -> Result<(), Full> {
+        self.release();
+        let MemoryAccount { budget, owner } = &self.account;
+        let is_small = bytes <= budget.limits.small as usize;
+        let (pool, slot) = if is_small { (&budget.small, &mut self.small) } else { (&budget.large, &mut self.large) };
+        let mut pool = lock(pool);
+        pool.check_whole(owner, bytes)?;
+        let entered = pool.enter(owner, Progress::Whole);
+        *slot = Some(entered);
+        let woken = pool.set(entered, bytes);
+        drop(pool);
+        wake(woken);
+        Ok(())
     }
 
     /// The whole message has come. It stays charged, and is no longer waited for.
@@ -207,10 +228,10 @@ impl Pool {
         self.guests + self.operators
     }
 
-    fn enter(&mut self, owner: &Identity) -> Slot {
+    fn enter(&mut self, owner: &Identity, progress: Progress) -> Slot {
         let slot = Slot(self.next);
         self.next += 1;
-        self.entries.insert(slot, Entry { owner: owner.clone(), bytes: 0, progress: Progress::Coming });
+        self.entries.insert(slot, Entry { owner: owner.clone(), bytes: 0, progress });
         slot
     }
 
@@ -244,6 +265,20 @@ impl Pool {
         let reserved = oldest.as_ref().map_or(0, |oldest| oldest.limit);
         let of_guests = Bound { used: self.guests, most: self.most_of_guests, oldest, reserved };
         if of_guests.admits(slot, more) && all.admits(slot, more) { Ok(()) } else { Err(Full::Budget) }
+    }
+
+    /// Whether a message of `bytes` that has come already may be kept. It need not leave room to those that come.
+    fn check_whole(&self, owner: &Identity, bytes: usize) -> Result<(), Full> {
+        if owner.rank == Rank::User {
+            let of_key = self.of_guests.get(&owner.principal).copied().unwrap_or(0);
+            if of_key + bytes > self.most_of_a_guest {
+                return Err(Full::Share);
+            }
+            if self.guests + bytes > self.most_of_guests {
+                return Err(Full::Budget);
+            }
+        }
+        if self.used() + bytes > self.most { Err(Full::Budget) } else { Ok(()) }
     }
 
     fn oldest(&self, is_in_set: impl Fn(&Identity) -> bool) -> Option<Oldest> {
@@ -308,7 +343,7 @@ impl Bound {
 
 fn grow(pool: &Mutex<Pool>, owner: &Identity, slot: &mut Option<Slot>, bytes: usize, cx: &mut Context<'_>) -> Poll<()> {
     let mut pool = lock(pool);
-    let slot = *slot.get_or_insert_with(|| pool.enter(owner));
+    let slot = *slot.get_or_insert_with(|| pool.enter(owner, Progress::Coming));
     if pool.check(slot, owner, bytes).is_err() {
         pool.wait(cx.waker());
         return Poll::Pending;
@@ -401,6 +436,24 @@ mod tests {
             }
             assert_eq!(budget.used(), (0, 0));
         }
+    }
+
+    #[test]
+    fn a_message_that_has_come_is_kept_as_long_as_its_share_has_room() {
+        let budget = budget();
+        let guest = account(&budget, "ann", Rank::User);
+        let mut coming = guest.charge();
+        assert!(holds(&mut coming, 500));
+        let mut kept = guest.charge();
+        assert_eq!(kept.try_hold(600), Ok(()));
+        assert_eq!(guest.charge().try_hold(SMALL + 1), Err(Full::Share));
+        assert_eq!(guest.charge().try_hold(SMALL), Ok(()), "small ones have room of their own");
+        assert_eq!(account(&budget, "bob", Rank::User).charge().try_hold(LARGE), Ok(()));
+        assert!(!holds(&mut coming, 501), "it waits until something was let go");
+        drop(kept);
+        assert!(holds(&mut coming, LARGE));
+        drop(coming);
+        assert_eq!(budget.used(), (0, 0));
     }
 
     #[test]

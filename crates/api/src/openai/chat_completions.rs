@@ -18,6 +18,7 @@ use super::encode::{Chunks, Head, Reading, ReadingOptions, Wholes};
 use super::order::{Order, Pin};
 use super::{OpenAi, ToolResults, error, wire};
 use crate::catalog::{Certainty, Resolved};
+use crate::guard::memory_budget::BodyCharge;
 use crate::guard::record::{Notes, RequestNotes};
 use crate::identity::{Identity, RequestId, SESSION_HEADER};
 use crate::problem::{Kind, Problem};
@@ -60,9 +61,9 @@ const PROCESSING: HeaderName = HeaderName::from_static("openai-processing-ms");
     )
 )]
 pub(super) async fn create(State(app): State<Arc<OpenAi>>, request: Request) -> Response<Body> {
-    let (parts, body) = request.into_parts();
+    let (mut parts, body) = request.into_parts();
     let id = parts.extensions.get().copied().unwrap_or_else(RequestId::fresh);
-    let answer = match Call::new(app, id, &parts.extensions) {
+    let answer = match Call::new(app, id, &mut parts.extensions) {
         Ok(call) => call.answer(&parts.headers, body).await,
         Err(nobody) => Err(nobody),
     };
@@ -82,14 +83,17 @@ pub(super) struct Call {
     request: RequestId,
     notes: Option<RequestNotes>,
     received: Instant,
+    /// What the request was charged, until its turn comes: until then its messages are held here.
+    memory: Option<BodyCharge>,
 }
 
 impl Call {
     /// The guard has said who asks.
-    fn new(app: Arc<OpenAi>, request: RequestId, known: &Extensions) -> Result<Self, Problem> {
+    fn new(app: Arc<OpenAi>, request: RequestId, known: &mut Extensions) -> Result<Self, Problem> {
         let nobody = || Problem::new(Kind::Internal, "nobody knows who asks");
         let identity = known.get::<Identity>().cloned().ok_or_else(nobody)?;
-        Ok(Self { app, identity, request, notes: known.get().cloned(), received: Instant::now() })
+        let (notes, memory) = (known.get().cloned(), known.remove());
+        Ok(Self { app, identity, request, notes, received: Instant::now(), memory })
     }
 
     async fn answer(self, headers: &HeaderMap, body: Body) -> Result<Response<Body>, Problem> {
@@ -118,8 +122,9 @@ impl Call {
         Ok((call, order?))
     }
 
-    async fn carry_out(self, order: Order) -> Result<Response<Body>, Problem> {
+    async fn carry_out(mut self, order: Order) -> Result<Response<Body>, Problem> {
         let (places, queued) = self.wait_in_line(&order).await?;
+        self.memory = None;
         let Order { wishes, resolved, plans, terms, fingerprint, left_out } = order;
         let head = self.head(&resolved);
         let out = match wishes.reply {

@@ -151,7 +151,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
     pub fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<Received> {
         loop {
             match self.decoder.next() {
-                Ok(Some(Frame::Text(text))) => return Poll::Ready(Received::Text(text)),
+                Ok(Some(Frame::Text(text))) => {
+                    // Whoever keeps the message charges it anew.
+                    self.intake.release();
+                    return Poll::Ready(Received::Text(text));
+                }
                 Ok(Some(Frame::Binary | Frame::Pong)) => return Poll::Ready(Received::Sign),
                 Ok(Some(Frame::Ping(body))) => {
                     if !self.closed {

@@ -118,3 +118,39 @@ fn f7_half_a_message_and_a_body_of_one_key_are_charged_to_one_share() {
         assert_eq!(gateway.complete_as(key, &body, &[]).status, 200);
     }
 }
+
+#[test]
+fn f8_what_waits_in_line_stays_charged_to_the_share_of_its_key() {
+    let mut gateway = Home::new().with_fake(&[], SMALL).serve_fake();
+    let ann = gateway.home.key("ann");
+    let gate = gateway.home.path("gate");
+    let mut running = gateway.stream_as(&ann, &format!("say on ;; until {}", gate.display()));
+    running.until("on");
+    // One turn at a time, and ten such requests fit its share. Those of the WebSocket are charged as well.
+    let large = format!("say done ;; {}", "x".repeat(1 << 20));
+    let (mut client, mut other) = (guest(&gateway, &ann), guest(&gateway, &ann));
+    let session = client.new_session();
+    let prompts: Vec<_> = (0..5).map(|_| client.prompt(&session, &large)).collect();
+    let mut requests = Vec::new();
+    for _ in 0..5 {
+        let mut connection = gateway.connect();
+        post(&mut connection, &ann, &json!({ "model": "fake", "messages": messages(&large) }), &[]);
+        requests.push(connection);
+    }
+    gateway.wait_for("ten of them to wait", |gateway| {
+        gateway.get("/metrics").body.contains("gembridge_queue_depth{agent=\"fake\"} 10\n").then_some(())
+    });
+    other.prompt(&session, &large);
+    assert_eq!(other.closed(), 1013);
+    let refused = gateway.complete_as(&ann, &messages(&large), &[]);
+    assert_eq!((refused.status, refused.code().as_str()), (429, "queue_full"), "{}", refused.body);
+    let answer = gateway.complete_as(&gateway.key, &messages(&large), &[]);
+    assert_eq!(answer.status, 200, "the operator has a share of its own: {}", answer.body);
+    std::fs::write(&gate, "").unwrap();
+    for mut connection in requests {
+        assert_eq!(connection.answer().unwrap().status, 200);
+    }
+    for prompt in prompts {
+        client.until(|message| message["id"] == prompt);
+    }
+}

@@ -11,6 +11,7 @@ use super::calls::{Done, Started};
 use crate::acp::error::{CANCELLED, Refusal};
 use crate::acp::seat::{OwnPrompt, When};
 use crate::acp::{decode, encode};
+use crate::guard::memory_budget::Full;
 use crate::jsonrpc::{self, Incoming};
 
 impl Connection {
@@ -20,6 +21,8 @@ impl Connection {
             return self.wait_for_seat(session, text);
         };
         let prompt = decode::prompt(params)?;
+        let mut charge = self.guest.memory.charge();
+        charge.try_hold(text.len()).map_err(|full| Refusal::busy(no_memory(full)))?;
         let principal = &self.guest.identity.principal;
         let line = self.app.parts.queues.get(&self.seats[at].agent);
         let waiter = match line.map(|line| line.enter(principal, 1)) {
@@ -56,6 +59,8 @@ impl Connection {
                     return Done::Prompted { session, request, accepted: Err(Refusal::cancelled()) };
                 }
             };
+            // From here on the session holds it, as one of the turns that the key may have at once.
+            drop(charge);
             let accepted = handle.prompt(prompt, client).await;
             drop(taken);
             let accepted = match accepted {
@@ -190,5 +195,14 @@ impl Connection {
                 }
             }
         }
+    }
+}
+
+fn no_memory(full: Full) -> &'static str {
+    match full {
+        Full::Share => {
+            "prompts and requests of this key that wait take up its share of the memory; wait for some to end"
+        }
+        Full::Budget => "too many large prompts and requests wait at once; try again in a second",
     }
 }
