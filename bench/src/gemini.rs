@@ -6,7 +6,9 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use gembridge_drivers::profile::{ApprovalMode, Environment, Execution, Folders, LaunchInput, Profile, Sandbox, Trust};
+use gembridge_drivers::profile::{
+    ApprovalMode, Environment, Execution, Folders, HomeOwner, LaunchInput, Profile, Sandbox, Trust,
+};
 use gembridge_testkit::raw_acp::RawAcp;
 use gembridge_testkit::{fake_gemini_api_path, real_gemini};
 use serde_json::{Value, json};
@@ -238,6 +240,7 @@ fn chat_command(profile: &Profile, environment: &Environment, folder: &Path) -> 
         execution: Execution::Chat,
         workspace: &workspace,
         trust: Trust::Trusted,
+        home: HomeOwner::Operator,
         folders: Folders { state: &state, private: &private, cache: &cache },
         environment,
         login: profile.find_login(environment, &|path| path.exists()).as_ref(),

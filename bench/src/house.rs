@@ -11,7 +11,7 @@ use gembridge_core::limit::Limits;
 use gembridge_core::model::{AgentName, Principal};
 use gembridge_core::session::{AgentSetup, NewSession, SessionHandle, Sessions, SessionsConfig};
 use gembridge_core::turn::PermissionPolicy;
-use gembridge_drivers::acp::{AcpDriver, AcpSetup, Audience, Forms, Home, Spares};
+use gembridge_drivers::acp::{AcpDriver, AcpSetup, Audience, Forms, GuestFence, Home, Spares};
 use gembridge_drivers::profile::{ApprovalMode, Environment, Execution, Profile, Sandbox, Trust};
 use gembridge_process::{GuardProgram, RestartPolicy, Spawner};
 use gembridge_store::DiskStore;
@@ -53,6 +53,7 @@ pub fn setup(
     environment.insert("PATH".to_owned(), environment.get("PATH").cloned().map_or_else(search_path, Ok)?);
     Ok(AcpSetup {
         audience: Audience::Operators,
+        guest_fence: GuestFence::Landlock,
         login: profile.find_login(&environment, &|path| path.exists()),
         profile,
         program,

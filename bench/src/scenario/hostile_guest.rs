@@ -89,7 +89,7 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
     for error in &seen {
         report.note(format!("an error: {error}"));
     }
-    report.note("each answer was held against its own prompt; a word of another client is an error");
+    report.note("a word of another client in an answer is an error; on the demo agent also a small prompt that is not said back");
     report.note(format!("load average at the end: {}", load_average()));
     Ok(report)
 }
@@ -125,19 +125,23 @@ async fn client(target: &Target, args: &Args, name: &'static str) -> anyhow::Res
     Ok(waited)
 }
 
-/// One new conversation on a connection of its own. The demo agent must say one piece of its own length; of other agents
-/// any answer is enough.
-async fn asked(target: &Target, args: &Args, word: &str) -> anyhow::Result<()> {
+/// One new conversation on a connection of its own. The demo agent says a small prompt back, so that its own word must be in
+/// the answer; of large prompts, and of other agents, any answer is enough. No answer may have a word of another client.
+async fn asked(target: &Target, args: &Args, prompt: &str) -> anyhow::Result<()> {
     let mut connection = target.connect().await?;
-    let prompt = if args.agent.is_none() { format!("chunks 1 size 20\n{word}") } else { word.to_owned() };
-    let head = connection.ask(&target.chat(&prompt, Reply::Whole, None)).await?;
+    let is_said_back = args.agent.is_none() && prompt.len() < 1_000;
+    let sent =
+        if args.agent.is_some() || is_said_back { prompt.to_owned() } else { format!("chunks 1 size 20\n{prompt}") };
+    let head = connection.ask(&target.chat(&sent, Reply::Whole, None)).await?;
     let body = connection.text(&head).await?;
     let body = String::from_utf8_lossy(&body);
     anyhow::ensure!(head.status == 200, "status {}: {body}", head.status);
-    let others = ["guest-", "operator-", "eve-"].into_iter().filter(|other| !word.starts_with(other));
-    for other in others {
-        anyhow::ensure!(!body.contains(other), "`{word}` was answered with something of `{other}`: {body}");
+    anyhow::ensure!(!is_said_back || body.contains(prompt), "`{prompt}` was not said back: {body}");
+    for other in ["guest-", "operator-", attack::WORD] {
+        anyhow::ensure!(
+            prompt.starts_with(other) || !body.contains(other),
+            "`{prompt}` was answered with `{other}`: {body}"
+        );
     }
-    anyhow::ensure!(head.session.is_some(), "an answer without a session");
     Ok(())
 }

@@ -20,6 +20,9 @@ const HALF_MESSAGES: usize = 40;
 const SLOW_UPLOADS: usize = 8;
 const CHURN_EVERY: Duration = Duration::from_millis(500);
 
+/// What the hostile guest says to its agents.
+pub const WORD: &str = "eve-was-here";
+
 pub struct Attack {
     tasks: JoinSet<()>,
     done: Arc<Done>,
@@ -89,6 +92,7 @@ async fn storm(eve: Target, done: Arc<Done>) -> anyhow::Result<()> {
         match socket.begin().await {
             Ok(session) => {
                 done.sessions.fetch_add(1, Ordering::Relaxed);
+                socket.prompt(&session, WORD).await?;
                 let server = json!({ "name": "sh", "command": "/bin/sh", "args": [], "env": [] });
                 let fork = json!({ "sessionId": session, "cwd": "/", "mcpServers": [server] });
                 if socket.call("session/fork", &fork).await.is_err() {
