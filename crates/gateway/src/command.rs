@@ -9,6 +9,7 @@ pub mod keys;
 pub mod origins;
 pub mod run;
 pub mod serve;
+pub mod sessions;
 pub mod trust;
 
 use std::ffi::OsString;
@@ -84,6 +85,7 @@ fn act(command: &Command, context: &Context) -> CommandResult {
         Command::Run(args) => run::run(args, context),
         Command::Chat(args) => run::chat(args, context),
         Command::Connect(args) => connect::run(args, context),
+        Command::Sessions(command) => sessions::run(command, context),
         Command::Agents(args) => agents::run(args, context),
         Command::Doctor(args) => doctor::run(args, context),
         Command::Config(ConfigCommand::Show { json: false }) => config::show_text(context),
@@ -117,6 +119,7 @@ fn flags(command: &Command) -> Vec<Flag> {
         Command::Chat(args) => run::flags(&args.agent, None),
         Command::Doctor(args) => run::agent_flag(args.agent.as_deref()).into_iter().collect(),
         Command::Connect(_)
+        | Command::Sessions(_)
         | Command::Agents(_)
         | Command::Config(_)
         | Command::Keys(_)

@@ -13,6 +13,8 @@ mod gembridge;
 mod help;
 #[path = "suite/log.rs"]
 mod log;
+#[path = "suite/sessions.rs"]
+mod sessions;
 #[path = "suite/terminal.rs"]
 mod terminal;
 #[path = "suite/trust.rs"]

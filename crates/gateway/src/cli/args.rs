@@ -1,5 +1,7 @@
 //! What was typed, checked word by word and not yet joined with the configuration.
 
+pub mod sessions;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,6 +13,7 @@ use gembridge_core::model::SessionId;
 use crate::config::settings::{Level, Policy};
 use crate::config::value::{Count, HostName, ModelName};
 use crate::connect::Address;
+use sessions::SessionsCommand;
 
 /// Opens coding agents to everything else: one live session, many faces.
 #[derive(Debug, Parser)]
@@ -56,6 +59,9 @@ pub enum Command {
     Chat(ChatArgs),
     /// A stdio ACP agent that relays to a gateway, for editors and other ACP clients.
     Connect(ConnectArgs),
+    /// Earlier conversations, out of the agents' own session files.
+    #[command(subcommand)]
+    Sessions(SessionsCommand),
     /// The known agents: which are installed, where, in which version, with which login.
     Agents(AgentsArgs),
     /// Checks this installation: ✓ good, ! look at it, ✗ broken, with the fix for each.

@@ -79,6 +79,20 @@ Ctrl-C cancels the turn; a second one, or Ctrl-D, leaves.
 ",
     ),
     (
+        "sessions",
+        "\
+Examples:
+  gembridge sessions list                              what agents did in this folder
+  gembridge sessions list --all --json | jq -r '.[] | [.agent, .id, .title] | @tsv'
+  gembridge sessions show                              the latest of this folder
+  gembridge sessions show 41f6ab9a --full
+  gembridge sessions export 41f6ab9a --format html > session.html
+  gembridge sessions export 41f6ab9a --format jsonl | jq -r 'select(.role == \"user\")'
+
+The files of Claude Code, Codex, Gemini CLI, OpenCode and Qwen Code are read where the agents keep them, and never written.
+",
+    ),
+    (
         "agents",
         "\
 Examples:

@@ -1,0 +1,136 @@
+//! `gembridge sessions`: earlier conversations, out of the agents' own session files.
+
+mod clip;
+mod export;
+mod list;
+mod progress;
+mod show;
+mod tool_line;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use gembridge_transcripts::{Agent, Damage, FindError, Library, Located, ReadOptions, Root, Scan};
+use gembridge_unified::Originals;
+use gembridge_unified::tool_names::ToolNames;
+
+use crate::cli::args::sessions::{ExportFormat, Names, ReadingArgs, SessionsCommand};
+use crate::config::Environment;
+use crate::config::trust::Trust;
+use crate::exit::{CommandError, CommandResult, ExitCode};
+
+use super::Context;
+
+pub fn run(command: &SessionsCommand, context: &Context) -> CommandResult {
+    match command {
+        SessionsCommand::List(args) => list::run(args, context),
+        SessionsCommand::Show(args) if args.json => {
+            export::run(args.id.as_deref(), ExportFormat::Json, args.reading.options(), context)
+        }
+        SessionsCommand::Show(args) => show::run(args, context),
+        SessionsCommand::Export(args) => {
+            let format = if args.json { ExportFormat::Json } else { args.format };
+            export::run(args.id.as_deref(), format, args.reading.options(), context)
+        }
+    }?;
+    Ok(ExitCode::Success)
+}
+
+impl ReadingArgs {
+    fn options(self) -> ReadOptions {
+        ReadOptions {
+            originals: if self.no_originals { Originals::Leave } else { Originals::Keep },
+            tool_names: match self.tool_names {
+                Names::Extended => ToolNames::Extended,
+                Names::Basic => ToolNames::Basic,
+            },
+        }
+    }
+}
+
+/// Every session of this machine.
+fn scan(context: &Context) -> Result<Scan, CommandError> {
+    let mut known_projects: Vec<_> = present_folder()?.ancestors().map(Path::to_owned).collect();
+    known_projects.extend(Trust::load(&context.config.folders.config)?.folders().into_iter().map(Path::to_owned));
+    let scan = Library { roots: roots(&context.config.environment), known_projects }.scan();
+    warn(&scan.damages);
+    Ok(scan)
+}
+
+/// Where each agent keeps its sessions, unless its own variable says otherwise.
+fn roots(environment: &Environment) -> Vec<Root> {
+    let absolute = |name: &str| environment.get(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let below_home = |below: &str| absolute("HOME").map(|home| home.join(below));
+    let folders = [
+        (Agent::Claude, absolute("CLAUDE_CONFIG_DIR").or_else(|| below_home(".claude"))),
+        (Agent::Codex, absolute("CODEX_HOME").or_else(|| below_home(".codex"))),
+        (Agent::Gemini, absolute("GEMINI_CLI_HOME").or_else(|| absolute("HOME")).map(|home| home.join(".gemini"))),
+        (
+            Agent::OpenCode,
+            absolute("XDG_DATA_HOME").or_else(|| below_home(".local/share")).map(|data| data.join("opencode")),
+        ),
+        (Agent::Qwen, below_home(".qwen")),
+    ];
+    folders.into_iter().filter_map(|(agent, folder)| Some(Root { agent, folder: folder? })).collect()
+}
+
+/// The session that was named, or the latest of the present folder.
+fn named<'a>(id: Option<&str>, scan: &'a Scan) -> Result<&'a Located, CommandError> {
+    match id {
+        Some(id) => Ok(scan.by_id(id)?),
+        None => Ok(scan.latest(Some(&present_folder()?))?),
+    }
+}
+
+fn present_folder() -> Result<PathBuf, CommandError> {
+    Ok(std::env::current_dir().context("the present folder cannot be read; change to another one")?)
+}
+
+/// What could not be read goes to standard error, so that the result stays whole.
+fn warn(damages: &[Damage]) {
+    const MOST: usize = 10;
+    for damage in damages.iter().take(MOST) {
+        tracing::warn!("{damage}");
+    }
+    if damages.len() > MOST {
+        tracing::warn!("{} more places could not be read", damages.len() - MOST);
+    }
+}
+
+impl From<FindError> for CommandError {
+    fn from(error: FindError) -> Self {
+        Self { code: ExitCode::Usage, error: error.into() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_agents_own_variable_says_where_its_sessions_are() {
+        let folder = |environment: &Environment, agent| {
+            let roots = roots(environment).into_iter();
+            roots.filter(|root| root.agent == agent).map(|root| root.folder.display().to_string()).next().unwrap()
+        };
+        let plain = Environment::from([("HOME", "/h")]);
+        let moved = Environment::from([
+            ("HOME", "/h"),
+            ("CLAUDE_CONFIG_DIR", "/claude"),
+            ("CODEX_HOME", "/codex"),
+            ("GEMINI_CLI_HOME", "/g"),
+            ("XDG_DATA_HOME", "/data"),
+        ]);
+        for (agent, by_default, by_variable) in [
+            (Agent::Claude, "/h/.claude", "/claude"),
+            (Agent::Codex, "/h/.codex", "/codex"),
+            (Agent::Gemini, "/h/.gemini", "/g/.gemini"),
+            (Agent::OpenCode, "/h/.local/share/opencode", "/data/opencode"),
+            (Agent::Qwen, "/h/.qwen", "/h/.qwen"),
+        ] {
+            assert_eq!(folder(&plain, agent), by_default);
+            assert_eq!(folder(&moved, agent), by_variable);
+        }
+        assert_eq!(roots(&Environment::default()), []);
+    }
+}
