@@ -5,7 +5,7 @@ use tokio_tungstenite::tungstenite::Message;
 
 use crate::support::agents::Troupe;
 use crate::support::client::{Client, soon};
-use crate::support::stage::{ANN, BOB, PANIC, Stage};
+use crate::support::stage::{ADMIN, ANN, BOB, PANIC, Stage};
 
 #[tokio::test]
 async fn a_connection_has_a_name_and_initialize_tells_what_there_is() {
@@ -254,4 +254,22 @@ async fn f15_a_connection_that_panics_is_not_counted_any_more() {
         }
     };
     soon(forgotten).await;
+}
+
+#[tokio::test]
+async fn f15_parameters_by_position_are_refused_and_numbers_of_any_size_are_answered() {
+    let stage = Stage::new(&Troupe::echo());
+    let mut client = stage.connect_as(ADMIN, "/acp").await;
+    client.initialize().await;
+    let session = client.new_session().await;
+    for params in [format!(r#"["{session}"]"#), format!(r#"{{"sessionId":"{session}","at":1e400}}"#)] {
+        for method in ["_agent/own", "session/set_mode", "session/prompt", "session/close"] {
+            client
+                .send_text(&format!(r#"{{"jsonrpc":"2.0","id":"{method}","method":"{method}","params":{params}}}"#))
+                .await;
+            let answer = client.find(|message| message["id"] == method).await;
+            assert!(answer["error"].is_object() || !params.starts_with('['), "{params}: {answer}");
+        }
+    }
+    assert_eq!(stage.face.connections(), 1, "the connection lives");
 }
