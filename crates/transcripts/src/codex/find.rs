@@ -30,14 +30,31 @@ fn session(path: &Path) -> Option<Located> {
     let stem = name.strip_suffix(".zst").unwrap_or(name).strip_suffix(".jsonl")?.strip_prefix("rollout-")?;
     // `2026-11-16T10-03-31-<id>`; an id has the length of a UUID.
     let of_name = stem.len().checked_sub(36).and_then(|start| stem.get(start..)).unwrap_or(stem).to_owned();
-    let head = files::look_at_head(path, |record: &Value| {
-        let meta = if record["type"] == "session_meta" { &record["payload"] } else { record };
-        Some((meta["id"].as_str().map(str::to_owned), meta["cwd"].as_str().map(PathBuf::from), parent(meta)))
+    let (mut id, mut spawned_by) = (None, None);
+    let mut lines = 0;
+    let project = files::look_at_head(path, |record: &Value| {
+        lines += 1;
+        if lines == 1 {
+            let meta = if record["type"] == "session_meta" { &record["payload"] } else { record };
+            id = meta["id"].as_str().map(str::to_owned);
+            spawned_by = parent(meta);
+        }
+        // It stands in the first lines, in every version.
+        (lines > 8 || folder(record).is_some()).then(|| folder(record))
     });
-    let (id, project, parent) = head.unwrap_or_default();
+    let (project, parent) = (project.flatten(), spawned_by);
     let source = Source::Files(vec![path.to_owned()]);
     let id = id.unwrap_or(of_name);
     Some(Located { agent: Agent::Codex, id, parent, project, modified: files::modified(path), source })
+}
+
+/// The folder that the session tells, or in older versions what Codex told the model.
+fn folder(record: &Value) -> Option<PathBuf> {
+    let told = record["payload"]["cwd"].as_str().or_else(|| {
+        let text = record["content"][0]["text"].as_str()?;
+        text.split_once("<cwd>")?.1.split_once("</cwd>").map(|(folder, _)| folder)
+    });
+    told.map(PathBuf::from).filter(|folder| folder.is_absolute())
 }
 
 /// The session that started this one for a subagent.

@@ -86,7 +86,8 @@ fn sessions_are_found_by_day_in_the_archive_and_packed_with_their_titles() {
     let session = scan.by_id(SESSION).unwrap();
     assert_eq!(session.project.as_deref(), Some(std::path::Path::new("/workspace")));
     assert_eq!(Content::of(session).facts.title.as_deref(), Some("A title"));
-    assert!(scan.by_id("5973b6c0").is_ok());
+    let old = scan.by_id("5973b6c0").unwrap();
+    assert_eq!(old.project.as_deref(), Some(std::path::Path::new("/workspace")));
 }
 
 #[test]

@@ -287,6 +287,17 @@ fn a_call_that_is_told_late_is_not_told_again() {
 }
 
 #[test]
+fn a_result_that_stands_before_its_call_is_told_with_the_call() {
+    let response = json!([{"functionResponse": {"id": "c", "name": "glob", "response": {"output": "o"}}}]);
+    let early = json!({"id": "r", "timestamp": "2026-01-01T00:00:01Z", "type": "user", "content": response});
+    let calls = json!([{"id": "c", "name": "glob", "args": {}, "status": "success", "result": response}]);
+    let content = read(&[header(), user("u", "hi"), early, with(agent("a", ""), "toolCalls", calls)]);
+    let ids: Vec<_> = content.messages.iter().map(|message| message.id.as_str()).collect();
+    assert_eq!(ids, ["u", "a"]);
+    assert_eq!((content.calls(), content.results()), (vec!["c"], vec!["c"]));
+}
+
+#[test]
 fn a_thought_without_a_subject_is_its_description() {
     let record = with(
         agent("a", ""),
