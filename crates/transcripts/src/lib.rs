@@ -11,6 +11,8 @@ mod claude;
 mod codex;
 mod damage;
 mod files;
+#[cfg(test)]
+mod fuzz;
 mod gemini;
 mod library;
 mod lines;

@@ -35,7 +35,7 @@ fn facts(session: &Value) -> Facts {
 }
 
 /// One message with its parts in their order.
-fn message(id: &str, info: &Value, parts: &[Value], facts: &mut Facts, out: &mut Output<'_>) {
+pub(crate) fn message(id: &str, info: &Value, parts: &[Value], facts: &mut Facts, out: &mut Output<'_>) {
     let is_agent = info["role"] == "assistant";
     let mut blocks = Vec::new();
     for part in parts {
