@@ -4,7 +4,6 @@ use std::fs;
 
 use gembridge_core::turn::PermissionPolicy;
 use gembridge_drivers::acp::Audience;
-use gembridge_drivers::profile::Layer;
 use serde_json::json;
 
 use super::lab::{LabPlan, allow, calling, told_to_the_model, turn_answering};
@@ -25,9 +24,8 @@ async fn fence_leaves_the_cli_what_it_needs_for_a_turn_with_a_tool_of_ours() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn fence_keeps_the_shell_of_the_cli_from_the_operators_files() {
-    let mut plan = LabPlan::chat(&[]).await;
+    let mut plan = LabPlan::chat(&["run_shell_command"]).await;
     plan.plan.setup.audience = Audience::Guests;
-    plan.plan.setup.profile.chat = Layer::default();
     plan.plan.policy = PermissionPolicy::ask();
     let lab = plan.start();
     let secret = lab.folder.path().join("key");
