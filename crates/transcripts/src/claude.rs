@@ -15,6 +15,7 @@ use crate::files;
 use crate::output::Output;
 use crate::session::{Facts, Located};
 use crate::time;
+use crate::uuid_record::message;
 
 pub(crate) fn read(session: &Located, out: &mut Output<'_>) -> Facts {
     let mut reader = Reader::default();
@@ -190,19 +191,6 @@ impl Reader {
             self.facts.usage.add(&usage);
             usage
         })
-    }
-}
-
-fn message(record: &Value, role: Role, content: Body, out: &Output<'_>) -> UnifiedMessage {
-    UnifiedMessage {
-        id: record["uuid"].as_str().unwrap_or_default().to_owned(),
-        role,
-        content,
-        timestamp: time::millis(&record["timestamp"]).unwrap_or(0),
-        tool: out.agent.name().to_owned(),
-        model: None,
-        usage: None,
-        original: None,
     }
 }
 

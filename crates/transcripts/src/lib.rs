@@ -22,6 +22,7 @@ mod qwen;
 mod session;
 mod summary;
 mod time;
+mod uuid_record;
 
 pub use agent::Agent;
 pub use damage::Damage;

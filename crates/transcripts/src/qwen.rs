@@ -12,6 +12,7 @@ use crate::gemini;
 use crate::output::Output;
 use crate::session::{Facts, Located};
 use crate::time;
+use crate::uuid_record::message;
 
 pub(crate) fn read(session: &Located, out: &mut Output<'_>) -> Facts {
     if session.paths().iter().any(|path| find::is_of_gemini_layout(path)) {
@@ -82,19 +83,6 @@ fn results(record: &Value, out: &Output<'_>) -> Vec<Block> {
         part => blocks::block(part, out),
     };
     blocks::parts(&record["message"]["parts"]).iter().filter_map(result).collect()
-}
-
-fn message(record: &Value, role: Role, content: Body, out: &Output<'_>) -> UnifiedMessage {
-    UnifiedMessage {
-        id: record["uuid"].as_str().unwrap_or_default().to_owned(),
-        role,
-        content,
-        timestamp: time::millis(&record["timestamp"]).unwrap_or(0),
-        tool: out.agent.name().to_owned(),
-        model: None,
-        usage: None,
-        original: None,
-    }
 }
 
 /// Tokens as the API counts them: its input includes what was cached.
