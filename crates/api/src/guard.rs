@@ -263,7 +263,7 @@ impl Guard {
     }
 
     /// A good key always passes, whatever else comes from its address. A key has 256 random bits, so that no rate of
-    /// guessing finds one. What comes without a good key is counted by address, and counts for nobody's key.
+    /// guessing finds one. Requests without a good key are counted by address and against no key.
     fn check_key(
         &self,
         client: IpAddr,

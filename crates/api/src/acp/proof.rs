@@ -31,7 +31,7 @@ pub const PATH: &str = "/acp/proof";
 /// Nothing else is ever authenticated with the secret; this keeps it so.
 const DOMAIN: &[u8] = b"gembridge local proof v1\0";
 
-/// Known to the gateway and to whoever can read its private folder. New at each start.
+/// Known to the gateway and to processes that can read its private folder. New at each start.
 #[derive(Clone)]
 pub struct LocalSecret([u8; 32]);
 

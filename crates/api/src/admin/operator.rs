@@ -19,7 +19,7 @@ use crate::problem::{Kind, Problem};
 
 /// The gateway behind these routes. What it changes here is changed on disk, as the commands do it.
 ///
-/// Called from routes. A change waits for whoever changes the same file at that moment, for a few seconds at most; it must
+/// Called from routes. A change waits a few seconds at most for another writer of the same file; it must
 /// be complete when the call returns, since the caller may have changed its own key.
 pub trait Operations: Send + Sync {
     fn status(&self) -> Status;

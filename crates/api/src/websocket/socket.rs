@@ -152,7 +152,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
         loop {
             match self.decoder.next() {
                 Ok(Some(Frame::Text(text))) => {
-                    // Whoever keeps the message charges it anew.
+                    // A caller that keeps the message charges it again.
                     self.intake.release();
                     return Poll::Ready(Received::Text(text));
                 }
