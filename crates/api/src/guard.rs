@@ -3,7 +3,6 @@
 
 pub mod address;
 pub mod body;
-pub mod envelope;
 pub mod host;
 pub mod memory_budget;
 pub mod origin;
@@ -29,7 +28,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::Request;
-use axum::http::header::{UPGRADE, VARY};
+use axum::http::header::{CONTENT_LENGTH, UPGRADE, VARY};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method};
 use axum::response::Response;
 use gembridge_core::model::Principal;
@@ -40,7 +39,7 @@ use self::address::{Household, Proxies};
 use self::answer::Revocation;
 use self::body::{Bodies, BodyLimits, Room, check_media};
 use self::host::{Hosts, Via};
-pub use self::layer::GuardLayer;
+pub use self::layer::{GuardLayer, Renderer};
 use self::meters::Meters;
 use self::origin::{AllowedOrigin, Origins};
 use self::parting::Asked;
@@ -50,10 +49,11 @@ use self::refusals::Refusals;
 use self::ticket::{Ticket, Tickets};
 use crate::admin::metrics::names;
 use crate::admin::operator::RefusedOrigin;
+use crate::frontend::Render;
 use crate::identity::{Identity, RequestId};
 use crate::keys::{KeyLease, KeyRing};
 use crate::problem::{Kind, Problem};
-use crate::server::Peer;
+use crate::server::{Declined, Peer, log_refused};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
@@ -178,17 +178,29 @@ impl Guard {
         self.refusals.forget(origin);
     }
 
-    /// Puts the guard before the routes of a router.
-    pub fn before(self: &Arc<Self>, entry: Entry) -> GuardLayer {
-        GuardLayer { guard: Arc::clone(self), entry }
+    /// Puts the guard before the routes of a router, whose frontend renders what is refused.
+    pub fn before(self: &Arc<Self>, entry: Entry, render: Render) -> GuardLayer {
+        GuardLayer { guard: Arc::clone(self), entry, renderer: Renderer::Fixed(render) }
     }
 
-    async fn pass<S>(&self, entry: Entry, inner: S, mut request: Request) -> Response
+    /// The same where the path of a request decides who renders.
+    pub fn before_each(
+        self: &Arc<Self>,
+        entry: Entry,
+        choose: impl Fn(&str) -> Render + Send + Sync + 'static,
+    ) -> GuardLayer {
+        GuardLayer { guard: Arc::clone(self), entry, renderer: Renderer::ByPath(Arc::new(choose)) }
+    }
+
+    async fn pass<S>(&self, entry: Entry, render: Render, inner: S, mut request: Request) -> Response
     where
         S: Service<Request, Response = Response, Error = Infallible>,
     {
         let peer =
             request.extensions().get::<Peer>().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.remote.ip());
+        if let Some(Declined(problem)) = request.extensions_mut().remove() {
+            return declined(&problem, render, request, peer);
+        }
         let client = self.proxies.client(peer, request.headers());
         let record = Record::begin(&request, client, &self.meters);
         request.extensions_mut().insert(record.id);
@@ -197,13 +209,13 @@ impl Guard {
         let mut marks = Marks::default();
         let (mut response, lease) = match self.admit(entry, &mut request, peer, client, &mut marks).await {
             Ok(Admitted::Preflight(response)) => (response, None),
-            Ok(Admitted::Open) => (run(inner, request, None, &record).await, None),
+            Ok(Admitted::Open) => (run(inner, render, request, None, &record).await, None),
             Ok(Admitted::Keyed(lease, principal)) => {
-                let response = run(inner, request, Some(&lease), &record).await;
+                let response = run(inner, render, request, Some(&lease), &record).await;
                 record.audit(principal, &response);
                 (response, Some(lease))
             }
-            Err(problem) => (asked.refusal(&problem, &record.id, request.into_body()), None),
+            Err(problem) => (asked.refusal(render(&problem, &record.id), request.into_body()), None),
         };
         marks.leave(&record, response.headers_mut());
         answer::watch(response, record, lease)
@@ -327,8 +339,18 @@ impl Guard {
     }
 }
 
-/// Runs the route. A panic in it becomes an answer without its text, and so does the end of its key.
-async fn run<S>(mut inner: S, request: Request, lease: Option<&KeyLease>, record: &Record) -> Response
+/// Refuses a request that the accept loop has no capacity for, without any check.
+fn declined(problem: &Problem, render: Render, request: Request, peer: IpAddr) -> Response {
+    let (id, asked) = (RequestId::fresh(), Asked::by(&request));
+    let mut response = asked.refusal(render(problem, &id), request.into_body());
+    log_refused(&id, peer, response.status(), problem);
+    name(&id, response.headers_mut());
+    response
+}
+
+/// Runs the route. A [`Problem`] that it answers with is rendered by its frontend; a panic in it becomes an answer
+/// without its text, and so does the end of its key.
+async fn run<S>(mut inner: S, render: Render, request: Request, lease: Option<&KeyLease>, record: &Record) -> Response
 where
     S: Service<Request, Response = Response, Error = Infallible>,
 {
@@ -344,21 +366,38 @@ where
         }
     });
     let problem = match ran.await {
-        Ran::Answered(response) => return response,
+        Ran::Answered(mut response) => match response.extensions_mut().remove::<Problem>() {
+            Some(problem) => return rendered(render(&problem, &record.id), response),
+            None => return response,
+        },
         Ran::Panicked => {
             tracing::error!(request = %record.id, "a route panicked");
             Problem::new(Kind::Internal, "something went wrong on our side; the log has the request's number")
         }
         Ran::Revoked => Problem::new(Kind::Unauthenticated, "the key was revoked or changed while the request ran"),
     };
-    envelope::response(&problem, &record.id)
+    render(&problem, &record.id)
+}
+
+/// A problem's rendering, with the status and the headers that its route gave it.
+fn rendered(mut rendering: Response, answered: Response) -> Response {
+    let (parts, _empty) = answered.into_parts();
+    *rendering.status_mut() = parts.status;
+    let headers = parts.headers.into_iter().filter_map(|(name, value)| Some((name?, value)));
+    rendering.headers_mut().extend(headers.filter(|(name, _)| name != CONTENT_LENGTH));
+    rendering
+}
+
+/// Leaves the number of the request in its response.
+fn name(id: &RequestId, headers: &mut HeaderMap) {
+    if let Ok(id) = HeaderValue::from_str(id.text(&mut [0; RequestId::LENGTH])) {
+        headers.insert(REQUEST_ID, id);
+    }
 }
 
 impl Marks {
     fn leave(&self, record: &Record, headers: &mut HeaderMap) {
-        if let Ok(id) = HeaderValue::from_str(record.id.text(&mut [0; RequestId::LENGTH])) {
-            headers.insert(REQUEST_ID, id);
-        }
+        name(&record.id, headers);
         headers.append(VARY, HeaderValue::from_static("Origin"));
         if let Some(origin) = &self.origin {
             origin.show(headers);

@@ -1,11 +1,12 @@
-//! Front ends: wire in, events out. One folder per dialect, all of the same shape.
+//! Frontends: wire in, events out. One folder per dialect, all of the same shape.
 //!
-//! Knows the core and nothing else of ours: no driver, no process, no product; and no front end knows another.
+//! Knows the core and nothing else of ours: no driver, no process, no product; and no frontend knows another.
 
 pub mod acp;
 pub mod admin;
 pub mod catalog;
 pub mod docs;
+pub mod frontend;
 pub mod guard;
 pub mod identity;
 pub mod jsonrpc;

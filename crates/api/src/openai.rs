@@ -30,6 +30,7 @@ use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
 use crate::catalog::Catalog;
+use crate::frontend::Frontend;
 
 #[derive(Clone, Debug)]
 pub struct OpenAiConfig {
@@ -123,6 +124,11 @@ impl OpenAi {
         self.tasks.reopen();
         self.discard_spares().await;
     }
+}
+
+/// What the server serves of this dialect.
+pub fn frontend(state: Arc<OpenAi>) -> Frontend {
+    Frontend { render: error::response, prefixes: &["/v1", "/chat"], large: router(state), ..Frontend::default() }
 }
 
 /// The routes. Every request comes with an [`crate::identity::Identity`] in its extensions.

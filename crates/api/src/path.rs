@@ -4,25 +4,17 @@ use axum::extract::path::ErrorKind;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{FromRequestParts, Path};
 use axum::http::request::Parts;
-use axum::response::Response;
 
-use crate::guard::envelope;
-use crate::identity::RequestId;
 use crate::problem::{Kind, Problem};
 
-/// The only name in the path of its route. What is no text is refused in our own words.
+/// The only name in the path of its route. A name that is not UTF-8 is refused.
 pub struct PathName(pub String);
 
 impl<S: Send + Sync> FromRequestParts<S> for PathName {
-    type Rejection = Response;
+    type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Response> {
-        let refused = match Path::from_request_parts(parts, state).await {
-            Ok(Path(name)) => return Ok(Self(name)),
-            Err(refused) => refused,
-        };
-        let id = parts.extensions.get().copied().unwrap_or_else(RequestId::fresh);
-        Err(envelope::response(&problem(refused), &id))
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        Path::from_request_parts(parts, state).await.map(|Path(name)| Self(name)).map_err(problem)
     }
 }
 

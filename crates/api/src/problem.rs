@@ -1,9 +1,10 @@
-//! What goes wrong before or instead of an answer, by what the caller can do about it. Each front end renders it in
-//! its own envelope; the guard, which stands before all of them, renders it as the OpenAI one.
+//! What goes wrong before or instead of an answer, by what the caller can do about it. Each frontend renders it in its
+//! own envelope.
 
 use std::time::Duration;
 
 use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
 use gembridge_core::error::Error;
 use gembridge_core::model::{Failure, FailureKind};
 use gembridge_core::store::StoreError;
@@ -79,6 +80,29 @@ impl Kind {
         }
     }
 
+    /// The name that programs know it by, in every protocol that has no name of its own for it.
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::Invalid => "invalid_request",
+            Self::Unauthenticated => "invalid_api_key",
+            Self::Forbidden => "forbidden",
+            Self::NotFound => "not_found",
+            Self::MethodNotAllowed => "method_not_allowed",
+            Self::TooLarge => "request_too_large",
+            Self::WrongMediaType => "unsupported_media_type",
+            Self::RateLimited { .. } => "rate_limit_exceeded",
+            Self::QueueFull { .. } => "queue_full",
+            Self::Provider => "provider_rate_limit",
+            Self::Agent => "agent_error",
+            Self::NoToolCall => "tool_call_missing",
+            Self::NoOutput => "output_invalid",
+            Self::Unavailable { .. } => "unavailable",
+            Self::TimedOut => "timeout",
+            Self::StoreFull => "storage_full",
+            Self::Internal => "internal_error",
+        }
+    }
+
     /// When it may be tried again.
     pub fn retry_after(self) -> Option<Duration> {
         match self {
@@ -88,6 +112,15 @@ impl Kind {
             Self::Provider => Some(Duration::from_secs(10)),
             _ => None,
         }
+    }
+}
+
+impl IntoResponse for Problem {
+    /// A status and the problem itself, in the response's extensions: the guard renders it there.
+    fn into_response(self) -> Response {
+        let mut response = self.kind.status().into_response();
+        response.extensions_mut().insert(self);
+        response
     }
 }
 

@@ -1,55 +1,70 @@
-//! All routes behind one guard. Which router a route stands in decides what it asks of its callers, so that the
-//! decision is taken on the route that matched and not on a path that is read twice.
+//! All routes behind one guard. Which router of a frontend a route stands in decides what it asks of its callers, and
+//! which frontend it belongs to decides how its errors are written: both are decided by the route that matched, and not
+//! by a path that is read twice.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 
+use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::http::{Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
-use axum::{Extension, Router};
 
+use crate::frontend::{Frontend, Render, render_plain};
 use crate::guard::body::Room;
-use crate::guard::{Entry, Guard, envelope};
-use crate::identity::RequestId;
+use crate::guard::{Entry, Guard};
 use crate::problem::{Kind, Problem};
 
-/// The routers of all faces, by what they ask.
-#[derive(Default)]
-pub struct Faces {
-    /// No key: health, the shells of pages.
-    pub open: Router,
-    /// A key, and bodies of up to 64 KB.
-    pub small: Router,
-    /// A key, and bodies of up to 10 MB: where conversations are sent.
-    pub large: Router,
-    /// A key, or a ticket: where a WebSocket begins.
-    pub websocket: Router,
-}
-
 /// What the server serves. Whatever no route matches needs a key too, and is then not found.
-pub fn app(guard: &Arc<Guard>, faces: Faces) -> Router {
-    let behind = |router: Router, entry: Entry| {
-        // The guard has read the body under its own limit.
-        router.method_not_allowed_fallback(wrong_method).layer((guard.before(entry), DefaultBodyLimit::disable()))
-    };
-    behind(faces.open, Entry::Open)
-        .merge(behind(faces.large, Entry::Keyed(Room::Large)))
-        .merge(behind(faces.websocket, Entry::WebSocket))
-        .merge(behind(faces.small.fallback(unknown), Entry::Keyed(Room::Small)))
+pub fn app(guard: &Arc<Guard>, frontends: impl IntoIterator<Item = Frontend>) -> Router {
+    let mut prefixes: Vec<(&'static str, Render)> = Vec::new();
+    let mut app = Router::new();
+    for frontend in frontends {
+        let render = frontend.render;
+        for (router, entry) in [
+            (frontend.open, Entry::Open),
+            (frontend.small, Entry::Keyed(Room::Small)),
+            (frontend.large, Entry::Keyed(Room::Large)),
+            (frontend.websocket, Entry::WebSocket),
+        ] {
+            app = app.merge(behind(router.method_not_allowed_fallback(wrong_method), guard, entry, render));
+        }
+        prefixes.extend(frontend.prefixes.iter().map(|prefix| (*prefix, render)));
+    }
+    prefixes.sort_by_key(|(prefix, _)| Reverse(prefix.len()));
+    app.merge(unmatched(guard, prefixes))
 }
 
-async fn unknown(uri: Uri, Extension(id): Extension<RequestId>) -> Response {
+fn behind(router: Router, guard: &Arc<Guard>, entry: Entry, render: Render) -> Router {
+    // The guard has read the body under its own limit.
+    router.layer((guard.before(entry, render), DefaultBodyLimit::disable()))
+}
+
+/// Answers where no route matches, rendered by the frontend under whose prefix the path lies.
+fn unmatched(guard: &Arc<Guard>, prefixes: Vec<(&'static str, Render)>) -> Router {
+    let guard = guard.before_each(Entry::Keyed(Room::Small), move |path| {
+        let owner = prefixes.iter().find(|(prefix, _)| is_below(path, prefix));
+        owner.map_or(render_plain as Render, |(_, render)| *render)
+    });
+    Router::new().fallback(unknown).layer(guard)
+}
+
+fn is_below(path: &str, prefix: &str) -> bool {
+    path.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+async fn unknown(uri: Uri) -> Problem {
     let path = uri.path().as_bytes().escape_ascii();
-    envelope::response(&Problem::new(Kind::NotFound, format!("there is nothing at `{path}`")), &id)
+    Problem::new(Kind::NotFound, format!("there is nothing at `{path}`"))
 }
 
 /// The router adds `allow`.
-async fn wrong_method(method: Method, uri: Uri, Extension(id): Extension<RequestId>) -> Response {
+async fn wrong_method(method: Method, uri: Uri) -> Response {
     if method == Method::OPTIONS {
         return StatusCode::NO_CONTENT.into_response();
     }
     let path = uri.path().as_bytes().escape_ascii();
     let shown = method.as_str().as_bytes().escape_ascii();
     let message = format!("`{path}` does not take `{shown}`; the `allow` header lists what it takes");
-    envelope::response(&Problem::new(Kind::MethodNotAllowed, message), &id)
+    Problem::new(Kind::MethodNotAllowed, message).into_response()
 }

@@ -6,13 +6,15 @@ mod admission;
 mod afterwards;
 mod connection;
 mod drain;
-mod rejection;
+mod malformed;
+mod overload;
 mod rounds;
 mod socket;
-mod turn_away;
 
 pub use self::admission::set_aside;
 pub use self::afterwards::Afterwards;
+pub use self::malformed::log_refused;
+pub use self::overload::Declined;
 
 use std::fs::File;
 use std::future::{pending, poll_fn};
@@ -171,7 +173,7 @@ impl Server {
                         take(&mut connections, &context, stream, peer, slot);
                     } else {
                         metrics::counter!(names::CONNECTIONS_REFUSED).increment(1);
-                        turn_away::without_service(stream, peer);
+                        overload::refuse_connection(stream, peer);
                     }
                 }
             }

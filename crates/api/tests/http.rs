@@ -6,6 +6,7 @@ mod http {
     mod bodies;
     mod connections;
     mod draining;
+    mod frontends;
     mod keyed;
     mod operators;
     mod reach;

@@ -30,10 +30,11 @@ use gembridge_api::admin::health::{self, Readiness};
 use gembridge_api::admin::metrics;
 use gembridge_api::catalog::{Catalog, CatalogConfig, UnknownModels};
 use gembridge_api::docs;
+use gembridge_api::frontend::Frontend;
 use gembridge_api::guard::body::BodyLimits;
 use gembridge_api::guard::{Guard, GuardConfig};
 use gembridge_api::openai::{self, OpenAi, OpenAiConfig, ToolResults};
-use gembridge_api::routes::{self, Faces};
+use gembridge_api::routes;
 use gembridge_api::server::{Connections, Deadlines, Server, ServerConfig};
 use gembridge_api::ui;
 use gembridge_core::fair::FairLimits;
@@ -140,8 +141,8 @@ fn open(
     });
     let small = acp_face::tickets(&guard).merge(gembridge_api::admin::operator::routes(Arc::new(operator)));
     let open = health::routes(readiness.clone()).merge(acp_face::proof::routes(secret));
-    let faces = faces(&openai, small, acp_face::router(&acp), open.clone(), counted.clone());
-    let app = routes::app(&guard, faces);
+    let plain = plain_routes(small, acp_face::router(&acp), open.clone(), counted.clone());
+    let app = routes::app(&guard, [openai::frontend(Arc::clone(&openai)), plain]);
     let acp_port = acp_port(&acp, &guard, open, settings)?;
     warn_about(&addresses, &served, &reachable, settings);
     terminal::print(&Banner { addresses: &addresses, agent: &served[0].agent, key: shown }.text())?;
@@ -282,13 +283,13 @@ fn open_ai(sessions: &Arc<Sessions>, served: &[Served], keys: &Arc<FileKeys>, co
     OpenAi::new(Arc::clone(sessions), Catalog::new(sessions, catalog), config)
 }
 
-/// Which route stands where decides what it asks of its callers.
-fn faces(openai: &Arc<OpenAi>, small: Router, websocket: Router, open: Router, metrics: PrometheusHandle) -> Faces {
-    Faces {
+/// The routes without an error envelope of their own. Where a route stands decides what it asks of its callers.
+fn plain_routes(small: Router, websocket: Router, open: Router, metrics: PrometheusHandle) -> Frontend {
+    Frontend {
         open: open.merge(docs::shell()).merge(ui::shell()),
         small: small.merge(metrics::routes(metrics)).merge(docs::routes()),
-        large: openai::router(Arc::clone(openai)),
         websocket,
+        ..Frontend::default()
     }
 }
 
@@ -306,8 +307,8 @@ fn acp_port(
         tracing::info!("ACP clients find a WebSocket at ws://{address}/");
     }
     let websocket = acp_face::root_router(acp).merge(acp_face::router(acp));
-    let faces = Faces { open, small: acp_face::tickets(guard), websocket, ..Faces::default() };
-    Ok(Some((server, routes::app(guard, faces))))
+    let frontend = Frontend { open, small: acp_face::tickets(guard), websocket, ..Frontend::default() };
+    Ok(Some((server, routes::app(guard, [frontend]))))
 }
 
 fn open_tap(to: &str) -> Result<Arc<tap::LineTap>, CommandError> {

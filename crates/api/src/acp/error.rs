@@ -4,7 +4,6 @@ use gembridge_core::error::Error;
 use gembridge_core::model::{Failure, FailureKind};
 use serde_json::{Value, json};
 
-use crate::guard::envelope;
 use crate::jsonrpc::{INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND};
 use crate::problem::{Kind, Problem};
 
@@ -67,7 +66,7 @@ impl From<Problem> for Refusal {
             | Kind::Unavailable { .. } => UNAVAILABLE,
             _ => INTERNAL_ERROR,
         };
-        let mut data = json!({ "code": envelope::names(problem.kind).1 });
+        let mut data = json!({ "code": problem.kind.code() });
         if let Some(wait) = problem.kind.retry_after() {
             data["retryAfterMs"] = json!(u64::try_from(wait.as_millis()).unwrap_or(u64::MAX));
         }

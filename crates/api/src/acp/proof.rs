@@ -19,8 +19,6 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use serde::{Deserialize, Serialize};
 use sha2::Sha256;
 
-use crate::guard::envelope;
-use crate::identity::RequestId;
 use crate::keys::Digest;
 use crate::problem::{Kind, Problem};
 use crate::server::Peer;
@@ -125,13 +123,11 @@ pub(super) async fn prove(
     State(secret): State<Arc<LocalSecret>>,
     asked: Result<Query<Asked>, QueryRejection>,
     Extension(peer): Extension<Peer>,
-    Extension(id): Extension<RequestId>,
 ) -> Response {
     let nonce = asked.ok().and_then(|Query(asked)| Digest::from_hex(asked.nonce.as_deref()?));
     let nonce = nonce.map(|digest| Nonce(digest.into_bytes()));
     let (Some(nonce), Some(reached)) = (nonce, peer.local) else {
-        let problem = Problem::new(Kind::Invalid, "`nonce` must be 64 hexadecimal digits");
-        return envelope::response(&problem, &id);
+        return Problem::new(Kind::Invalid, "`nonce` must be 64 hexadecimal digits").into_response();
     };
     ([(header::CACHE_CONTROL, "no-store")], Json(secret.prove(&nonce, reached))).into_response()
 }

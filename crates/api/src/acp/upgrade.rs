@@ -14,9 +14,9 @@ use uuid::Uuid;
 
 use super::connection::{Connection, Guest};
 use super::{Acp, Manner, decode};
+use crate::guard::Guard;
 use crate::guard::memory_budget::MemoryAccount;
-use crate::guard::{Guard, envelope};
-use crate::identity::{Identity, RequestId};
+use crate::identity::Identity;
 use crate::keys::KeyLease;
 use crate::problem::{Kind, Problem};
 use crate::websocket::{NotAnUpgrade, Offer, WebSocket};
@@ -53,13 +53,11 @@ pub(super) async fn lenient(state: State<Arc<Acp>>, request: Request) -> Respons
 }
 
 async fn open(State(app): State<Arc<Acp>>, request: Request, manner: Manner) -> Response<Body> {
-    let id = request.extensions().get::<RequestId>().copied();
-    let id = id.unwrap_or_else(RequestId::fresh);
     match switch(&app, request, manner).await {
         Ok(response) => response,
-        Err(Refused::Problem(problem)) => envelope::response(&problem, &id),
+        Err(Refused::Problem(problem)) => problem.into_response(),
         Err(Refused::NotAnUpgrade(what)) => {
-            let mut response = envelope::response(&Problem::new(Kind::Invalid, what.to_string()), &id);
+            let mut response = Problem::new(Kind::Invalid, what.to_string()).into_response();
             if what != NotAnUpgrade::Key {
                 *response.status_mut() = StatusCode::UPGRADE_REQUIRED;
                 response.headers_mut().insert(header::UPGRADE, HeaderValue::from_static("websocket"));
@@ -130,11 +128,7 @@ fn protocol(offer: &Offer) -> Option<&str> {
     post, path = "/acp/ticket", tag = "acp", operation_id = "createAcpTicket",
     responses((status = 200, description = "`ticket`, and `expiresIn` in seconds"), (status = 401, description = "No key"))
 )]
-pub(super) async fn ticket(
-    State(guard): State<Arc<Guard>>,
-    Extension(lease): Extension<KeyLease>,
-    Extension(id): Extension<RequestId>,
-) -> Response<Body> {
+pub(super) async fn ticket(State(guard): State<Arc<Guard>>, Extension(lease): Extension<KeyLease>) -> Response<Body> {
     match guard.ticket(&lease) {
         Ok(ticket) => {
             let seconds = ticket.good_for.as_secs();
@@ -142,6 +136,6 @@ pub(super) async fn ticket(
             response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
             response
         }
-        Err(problem) => envelope::response(&problem, &id),
+        Err(problem) => problem.into_response(),
     }
 }

@@ -4,14 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use axum::Router;
 use axum::extract::State;
 use axum::http::{Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use axum::{Extension, Router};
 
-use crate::guard::envelope;
-use crate::identity::RequestId;
 use crate::problem::{Kind, Problem};
 
 const PATHS: [&str; 3] = ["/health", "/healthz", "/readyz"];
@@ -64,10 +62,10 @@ async fn alive() -> Response {
     ok()
 }
 
-async fn ready(State(readiness): State<Readiness>, Extension(id): Extension<RequestId>) -> Response {
+async fn ready(State(readiness): State<Readiness>) -> Response {
     match readiness.check() {
         Ok(()) => ok(),
-        Err(problem) => envelope::response(&problem, &id),
+        Err(problem) => problem.into_response(),
     }
 }
 

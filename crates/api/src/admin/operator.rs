@@ -7,13 +7,12 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{delete, get, post};
-use axum::{Extension, Json, Router};
+use axum::{Json, Router};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::guard::envelope;
-use crate::identity::{Identity, Rank, RequestId};
+use crate::identity::{Identity, Rank};
 use crate::path::PathName;
 use crate::problem::{Kind, Problem};
 
@@ -133,7 +132,6 @@ struct KeyWish {
 }
 
 type Gateway = State<Arc<dyn Operations>>;
-type Number = Extension<RequestId>;
 
 /// Behind a key; an admin's alone gets further.
 pub fn routes(operations: Arc<dyn Operations>) -> Router {
@@ -157,9 +155,8 @@ async fn admins_only(request: Request, next: Next) -> Response {
     if rank == Some(Rank::Admin) {
         return next.run(request).await;
     }
-    let id = request.extensions().get::<RequestId>().copied().unwrap_or_else(RequestId::fresh);
-    let problem = "this is for admin keys; `gembridge keys create NAME --admin` makes one";
-    envelope::response(&Problem::new(Kind::Forbidden, problem), &id)
+    let message = "this is for admin keys; `gembridge keys create NAME --admin` makes one";
+    Problem::new(Kind::Forbidden, message).into_response()
 }
 
 /// What the gateway does at this moment.
@@ -176,8 +173,8 @@ async fn status(State(gateway): Gateway) -> Response {
     get, path = "/admin/origins", tag = "operations", operation_id = "adminOrigins",
     responses((status = 200, description = "Allowed and refused", body = Origins), (status = 403, description = "No admin key"))
 )]
-async fn origins(State(gateway): Gateway, Extension(id): Number) -> Response {
-    answer(gateway.origins(), &id)
+async fn origins(State(gateway): Gateway) -> Response {
+    answer(gateway.origins())
 }
 
 /// Lets pages of an origin call.
@@ -185,9 +182,9 @@ async fn origins(State(gateway): Gateway, Extension(id): Number) -> Response {
     post, path = "/admin/origins", tag = "operations", operation_id = "adminAllowOrigin", request_body = OriginWish,
     responses((status = 200, description = "It may call from now on"), (status = 400, description = "It is no origin"))
 )]
-async fn allow_origin(State(gateway): Gateway, Extension(id): Number, body: Bytes) -> Response {
+async fn allow_origin(State(gateway): Gateway, body: Bytes) -> Response {
     let allowed = wish::<OriginWish>(&body).and_then(|wish| gateway.allow_origin(&wish.origin));
-    answer(allowed.map(|origin| serde_json::json!({ "origin": origin })), &id)
+    answer(allowed.map(|origin| serde_json::json!({ "origin": origin })))
 }
 
 /// Lets pages of an origin call no more.
@@ -195,9 +192,9 @@ async fn allow_origin(State(gateway): Gateway, Extension(id): Number, body: Byte
     delete, path = "/admin/origins", tag = "operations", operation_id = "adminRemoveOrigin", request_body = OriginWish,
     responses((status = 200, description = "It may call no more"), (status = 400, description = "It was not listed"))
 )]
-async fn remove_origin(State(gateway): Gateway, Extension(id): Number, body: Bytes) -> Response {
+async fn remove_origin(State(gateway): Gateway, body: Bytes) -> Response {
     let removed = wish::<OriginWish>(&body).and_then(|wish| gateway.remove_origin(&wish.origin));
-    answer(removed.map(|origin| serde_json::json!({ "origin": origin })), &id)
+    answer(removed.map(|origin| serde_json::json!({ "origin": origin })))
 }
 
 /// The keys by name. Never a key itself.
@@ -205,8 +202,8 @@ async fn remove_origin(State(gateway): Gateway, Extension(id): Number, body: Byt
     get, path = "/admin/keys", tag = "operations", operation_id = "adminKeys",
     responses((status = 200, description = "`keys`: name, rank, since when", body = Vec<KeyEntry>), (status = 403, description = "No admin key"))
 )]
-async fn keys(State(gateway): Gateway, Extension(id): Number) -> Response {
-    answer(gateway.keys().map(|keys| serde_json::json!({ "keys": keys })), &id)
+async fn keys(State(gateway): Gateway) -> Response {
+    answer(gateway.keys().map(|keys| serde_json::json!({ "keys": keys })))
 }
 
 /// Makes a key, which is told this once.
@@ -214,7 +211,7 @@ async fn keys(State(gateway): Gateway, Extension(id): Number) -> Response {
     post, path = "/admin/keys", tag = "operations", operation_id = "adminCreateKey", request_body = KeyWish,
     responses((status = 200, description = "`name` and `key`"), (status = 400, description = "The name is taken, or none"))
 )]
-async fn create_key(State(gateway): Gateway, Extension(id): Number, body: Bytes) -> Response {
+async fn create_key(State(gateway): Gateway, body: Bytes) -> Response {
     let created = wish::<KeyWish>(&body).and_then(|wish| {
         let rank = match wish.rank.as_deref() {
             None | Some("user") => Rank::User,
@@ -224,7 +221,7 @@ async fn create_key(State(gateway): Gateway, Extension(id): Number, body: Bytes)
         let key = gateway.create_key(&wish.name, rank)?;
         Ok(serde_json::json!({ "name": wish.name, "key": key }))
     });
-    answer(created, &id)
+    answer(created)
 }
 
 /// Replaces the secret of a key, which is told this once. The old one stops at once; the sessions of the key stay its own.
@@ -233,9 +230,9 @@ async fn create_key(State(gateway): Gateway, Extension(id): Number, body: Bytes)
     params(("name" = String, Path, description = "The name of the key")),
     responses((status = 200, description = "`name` and `key`"), (status = 400, description = "No such key"))
 )]
-async fn rotate_key(State(gateway): Gateway, Extension(id): Number, PathName(name): PathName) -> Response {
+async fn rotate_key(State(gateway): Gateway, PathName(name): PathName) -> Response {
     let rotated = gateway.rotate_key(&name);
-    answer(rotated.map(|key| serde_json::json!({ "name": name, "key": key })), &id)
+    answer(rotated.map(|key| serde_json::json!({ "name": name, "key": key })))
 }
 
 /// Revokes a key. Its streams, sockets and live sessions end.
@@ -244,10 +241,10 @@ async fn rotate_key(State(gateway): Gateway, Extension(id): Number, PathName(nam
     params(("name" = String, Path, description = "The name of the key")),
     responses((status = 204, description = "It is good for nothing any more"), (status = 400, description = "No such key"))
 )]
-async fn revoke_key(State(gateway): Gateway, Extension(id): Number, PathName(name): PathName) -> Response {
+async fn revoke_key(State(gateway): Gateway, PathName(name): PathName) -> Response {
     match gateway.revoke_key(&name) {
         Ok(()) => StatusCode::NO_CONTENT.into_response(),
-        Err(problem) => envelope::response(&problem, &id),
+        Err(problem) => problem.into_response(),
     }
 }
 
@@ -257,13 +254,13 @@ fn wish<T: for<'a> Deserialize<'a>>(body: &[u8]) -> Result<T, Problem> {
         .map_err(|_| Problem::new(Kind::Invalid, "the body is not what this address takes; `/docs` shows it"))
 }
 
-fn answer(result: Result<impl Serialize, Problem>, id: &RequestId) -> Response {
+fn answer(result: Result<impl Serialize, Problem>) -> Response {
     match result {
         Ok(value) => {
             let mut response = Json(value).into_response();
             response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
             response
         }
-        Err(problem) => envelope::response(&problem, id),
+        Err(problem) => problem.into_response(),
     }
 }

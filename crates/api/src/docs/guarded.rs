@@ -4,7 +4,7 @@ use utoipa::PartialSchema as _;
 use utoipa::openapi::path::Operation;
 use utoipa::openapi::{Content, Header, Object, OpenApi, Ref, RefOr, Response, Schema, Type};
 
-use crate::guard::envelope::Envelope;
+use crate::frontend::PlainError;
 
 /// What may be said in the place of any route that needs a key.
 const REFUSALS: [(&str, &str); 6] = [
@@ -35,7 +35,7 @@ const ERROR: &str = "Error";
 /// Completes the description of every operation.
 pub fn complete(api: &mut OpenApi) {
     let components = api.components.get_or_insert_default();
-    components.schemas.insert(ERROR.to_owned(), Envelope::schema());
+    components.schemas.insert(ERROR.to_owned(), PlainError::schema());
     for (name, meaning) in RATES.into_iter().chain([NUMBER, RETRY]) {
         let mut header = Header::new(RefOr::T(Schema::Object(Object::with_type(Type::String))));
         header.description = Some(meaning.to_owned());

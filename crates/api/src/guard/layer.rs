@@ -11,18 +11,36 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use super::{Entry, Guard};
+use crate::frontend::Render;
+
+/// Which frontend renders what the guard refuses.
+#[derive(Clone)]
+pub enum Renderer {
+    Fixed(Render),
+    ByPath(Arc<dyn Fn(&str) -> Render + Send + Sync>),
+}
+
+impl Renderer {
+    fn of(&self, request: &Request) -> Render {
+        match self {
+            Self::Fixed(render) => *render,
+            Self::ByPath(choose) => choose(request.uri().path()),
+        }
+    }
+}
 
 #[derive(Clone)]
 pub struct GuardLayer {
     pub(super) guard: Arc<Guard>,
     pub(super) entry: Entry,
+    pub(super) renderer: Renderer,
 }
 
 impl<S> Layer<S> for GuardLayer {
     type Service = Guarded<S>;
 
     fn layer(&self, inner: S) -> Guarded<S> {
-        Guarded { guard: Arc::clone(&self.guard), entry: self.entry, inner }
+        Guarded { guard: Arc::clone(&self.guard), entry: self.entry, renderer: self.renderer.clone(), inner }
     }
 }
 
@@ -30,6 +48,7 @@ impl<S> Layer<S> for GuardLayer {
 pub struct Guarded<S> {
     guard: Arc<Guard>,
     entry: Entry,
+    renderer: Renderer,
     inner: S,
 }
 
@@ -47,10 +66,10 @@ where
     }
 
     fn call(&mut self, request: Request) -> Self::Future {
-        let (guard, entry) = (Arc::clone(&self.guard), self.entry);
+        let (guard, entry, render) = (Arc::clone(&self.guard), self.entry, self.renderer.of(&request));
         // The clone takes the place of the one that is ready.
         let next = self.inner.clone();
         let inner = std::mem::replace(&mut self.inner, next);
-        Box::pin(async move { Ok(guard.pass(entry, inner, request).await) })
+        Box::pin(async move { Ok(guard.pass(entry, render, inner, request).await) })
     }
 }

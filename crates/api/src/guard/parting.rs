@@ -13,10 +13,6 @@ use bytes::Bytes;
 use http_body::{Body as _, Frame, SizeHint};
 use tokio::time::{Sleep, sleep};
 
-use crate::guard::envelope;
-use crate::identity::RequestId;
-use crate::problem::Problem;
-
 /// What of a request decides how it can be refused.
 pub struct Asked {
     version: Version,
@@ -28,9 +24,8 @@ impl Asked {
         Self { version: request.version(), has_body: !request.body().is_end_stream() }
     }
 
-    /// The answer, with what is left of the body.
-    pub fn refusal(&self, problem: &Problem, id: &RequestId, body: Body) -> Response {
-        let mut response = envelope::response(problem, id);
+    /// The refusal as it goes out, with what is left of the request's body.
+    pub fn refusal(&self, mut response: Response, body: Body) -> Response {
         if !self.has_body {
             return response;
         }

@@ -39,13 +39,17 @@ pub(super) async fn get(
     State(app): State<Arc<OpenAi>>,
     Extension(identity): Extension<Identity>,
     request_id: Option<Extension<RequestId>>,
-    PathName(id): PathName,
+    name: Result<PathName, Problem>,
 ) -> Response<Body> {
+    let request = request_id.map_or_else(RequestId::fresh, |Extension(id)| id);
+    let id = match name {
+        Ok(PathName(id)) => id,
+        Err(problem) => return error::response(&problem, &request),
+    };
     app.catalog.learn(&identity.principal).await;
     if let Some(found) = app.catalog.entry(&id) {
         return json(&entry(found));
     }
-    let request = request_id.map_or_else(RequestId::fresh, |Extension(id)| id);
     let shown: String = id.chars().take(64).flat_map(char::escape_default).collect();
     let message = format!("model `{shown}` does not exist; `GET /v1/models` lists those that do");
     let problem = Problem { kind: Kind::NotFound, message, param: Some("model".into()) };

@@ -14,7 +14,8 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
-use axum::http::Response;
+use axum::http::header::CONNECTION;
+use axum::http::{HeaderValue, Response};
 use hyper::body::Incoming;
 use hyper::rt::Executor;
 use hyper::server::conn::{http1, http2};
@@ -30,9 +31,9 @@ use crate::server::activity::{Activity, Arriving, Departing, Flight, Phase};
 use crate::server::admission::{Kind, Slot};
 use crate::server::afterwards::Afterwards;
 use crate::server::drain::Drain;
+use crate::server::overload::{Declined, shutting_down, too_many_connections};
 use crate::server::rounds::Rounds;
 use crate::server::socket::{Socket, tune};
-use crate::server::turn_away::{no_more, no_room};
 use crate::server::{Deadlines, Peer, ServerConfig};
 
 const HTTP2_PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -323,22 +324,24 @@ impl Link {
         let mut request = request.map(|body| Body::new(Arriving::new(body, &self.activity)));
         request.extensions_mut().insert(Peer { remote: self.peer, local: self.local });
         request.extensions_mut().insert(self.afterwards.clone());
-        let is_probe = health::is_probe(request.method(), request.uri().path());
-        let refusal = match self.kind {
-            _ if is_probe => None,
-            Kind::Regular if self.declines.load(Ordering::Relaxed) => Some(no_more as fn(_) -> _),
-            Kind::Regular => None,
-            Kind::Spare => Some(no_room as fn(_) -> _),
+        let problem = match self.kind {
+            _ if health::is_probe(request.method(), request.uri().path()) => None,
+            Kind::Spare => Some(too_many_connections()),
+            Kind::Regular => self.declines.load(Ordering::Relaxed).then(shutting_down),
         };
-        let (mut app, peer) = (self.context.app.clone(), self.peer);
+        let is_declined = problem.is_some();
+        if let Some(problem) = problem {
+            request.extensions_mut().insert(Declined(problem));
+        }
+        let mut app = self.context.app.clone();
         async move {
-            let response = match refusal {
-                Some(refusal) => refusal(peer),
-                None => match app.call(request).await {
-                    Ok(response) => response,
-                    Err(never) => match never {},
-                },
+            let mut response = match app.call(request).await {
+                Ok(response) => response,
+                Err(never) => match never {},
             };
+            if is_declined {
+                response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            }
             Ok(response.map(|body| depart(body, flight)))
         }
     }

@@ -16,7 +16,7 @@ use tokio::time::{Sleep, sleep};
 use crate::server::Deadlines;
 use crate::server::activity::Activity;
 use crate::server::admission::Slot;
-use crate::server::rejection;
+use crate::server::malformed;
 
 pub struct Socket {
     stream: TcpStream,
@@ -114,7 +114,7 @@ impl Socket {
     /// Whether these bytes refuse what was no request, and something else is to be said.
     fn is_rejection(&mut self, bytes: &[u8]) -> bool {
         if self.rejection.is_none() && self.activity.is_before_a_request() {
-            self.rejection = rejection::instead_of(bytes, self.peer).map(Bytes::from);
+            self.rejection = malformed::instead_of(bytes, self.peer).map(Bytes::from);
         }
         self.rejection.is_some()
     }

@@ -13,10 +13,11 @@ use axum::routing::{get, post};
 use axum::{Extension, Router};
 use bytes::Bytes;
 use gembridge_api::admin::health::{self, Readiness};
+use gembridge_api::frontend::Frontend;
 use gembridge_api::guard::{Guard, GuardConfig};
 use gembridge_api::identity::{Identity, Rank};
 use gembridge_api::keys::{Digest, Key, KeyTable};
-use gembridge_api::routes::{Faces, app};
+use gembridge_api::routes::app;
 use gembridge_api::server::{Drained, Server, ServerConfig, Stop};
 use gembridge_core::model::Principal;
 use http_body::Frame;
@@ -62,6 +63,11 @@ impl Stage {
     }
 
     pub fn with(server: ServerConfig, guard: GuardConfig) -> Self {
+        Self::beside(server, guard, [])
+    }
+
+    /// The same with more frontends.
+    pub fn beside(server: ServerConfig, guard: GuardConfig, others: impl IntoIterator<Item = Frontend>) -> Self {
         let server = Server::bind(server).unwrap();
         let addr = server.local_addrs().unwrap()[0];
         let someone = |name: &str, rank| Identity { principal: Principal::new(name), rank };
@@ -73,9 +79,9 @@ impl Stage {
         let (readiness, stop, gate) = (Readiness::default(), Stop::default(), Arc::new(Semaphore::new(0)));
         let (on_drop, dropped) = mpsc::channel(1_000);
         let (on_arrival, arrivals) = watch::channel(0);
-        let faces = Faces { open: health::routes(readiness.clone()), ..routes(&gate, on_arrival, &on_drop) };
+        let frontend = Frontend { open: health::routes(readiness.clone()), ..routes(&gate, on_arrival, &on_drop) };
         let mut running = JoinSet::new();
-        running.spawn(server.serve(app(&guard, faces), stop.clone()));
+        running.spawn(server.serve(app(&guard, others.into_iter().chain([frontend])), stop.clone()));
         Self { addr, keys, guard, readiness, stop, gate, arrivals, dropped, running }
     }
 
@@ -102,7 +108,7 @@ impl Stage {
     }
 }
 
-fn routes(gate: &Arc<Semaphore>, on_arrival: watch::Sender<usize>, on_drop: &mpsc::Sender<()>) -> Faces {
+fn routes(gate: &Arc<Semaphore>, on_arrival: watch::Sender<usize>, on_drop: &mpsc::Sender<()>) -> Frontend {
     let (gate, on_drop) = (Arc::clone(gate), on_drop.clone());
     let small = Router::new()
         .route("/who", get(|Extension(who): Extension<Identity>| async move { who.principal.to_string() }))
@@ -120,7 +126,7 @@ fn routes(gate: &Arc<Semaphore>, on_arrival: watch::Sender<usize>, on_drop: &mps
         .route("/stream", get(move || async move { Body::new(Stream::Endless(Sent { first: true, on_drop })) }))
         .route("/flood", get(|| async { Body::new(Stream::Flood) }));
     let large = Router::new().route("/large", post(|body: Bytes| async move { body.len().to_string() }));
-    Faces { small, large, ..Faces::default() }
+    Frontend { small, large, ..Frontend::default() }
 }
 
 async fn panics() -> &'static str {

@@ -7,11 +7,12 @@ use std::sync::{Arc, Mutex};
 
 use gembridge_api::acp::{self, Acp, AcpConfig, AcpParts, AgentCard, Execution, Tap, Tapped, TrustedFolders};
 use gembridge_api::catalog::{Catalog, CatalogConfig, UnknownModels};
+use gembridge_api::frontend::Frontend;
 use gembridge_api::guard::body::BodyLimits;
 use gembridge_api::guard::{Guard, GuardConfig};
 use gembridge_api::identity::{Identity, Rank};
 use gembridge_api::keys::{Digest, Key, KeyTable};
-use gembridge_api::routes::{Faces, app};
+use gembridge_api::routes::app;
 use gembridge_api::server::{Drained, Server, ServerConfig, Stop};
 use gembridge_core::driver::Driver;
 use gembridge_core::fair::{FairLimits, FairQueue};
@@ -136,7 +137,7 @@ impl Stage {
         let guard =
             Guard::new(GuardConfig { rate: None, bodies: setting.bodies, ..GuardConfig::default() }, keys.clone());
         let websocket = acp::router(&face).merge(acp::root_router(&face));
-        let app = app(&guard, Faces { small: acp::tickets(&guard), websocket, ..Faces::default() });
+        let app = app(&guard, [Frontend { small: acp::tickets(&guard), websocket, ..Frontend::default() }]);
         let server = Server::bind(ServerConfig::new(vec![SocketAddr::from(([127, 0, 0, 1], 0))])).unwrap();
         let address = server.local_addrs().unwrap()[0];
         let stop = Stop::default();

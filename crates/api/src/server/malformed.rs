@@ -1,12 +1,13 @@
-//! What hyper says to a request that it cannot read is a bare status. Nobody else writes to a connection without a request,
-//! so it is found on its way out, and goes out as the error that all others are.
+//! Requests that hyper cannot parse. It answers them with a bare status, which no setting changes. Nothing else is written
+//! to a connection that has no request, so these bytes are recognised on their way to the socket and replaced by an error
+//! with a body and a request id. No route has matched, so the plain rendering is used.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use axum::http::StatusCode;
 
-use crate::guard::envelope;
+use crate::frontend::plain_json;
 use crate::identity::RequestId;
 use crate::problem::{Kind, Problem};
 
@@ -23,28 +24,28 @@ pub fn instead_of(bytes: &[u8], peer: SocketAddr) -> Option<Vec<u8>> {
     }
     let status = StatusCode::from_bytes(status).ok()?;
     let problem = match status {
-        StatusCode::BAD_REQUEST => Problem::new(Kind::Invalid, "this is no HTTP request that can be read"),
-        StatusCode::URI_TOO_LONG => Problem::new(Kind::TooLarge, "the address of the request is too long"),
+        StatusCode::BAD_REQUEST => Problem::new(Kind::Invalid, "malformed HTTP request"),
+        StatusCode::URI_TOO_LONG => Problem::new(Kind::TooLarge, "the request target is too long"),
         StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => {
-            Problem::new(Kind::TooLarge, "the headers of the request are too many or too large")
+            Problem::new(Kind::TooLarge, "the request headers are too many or too large")
         }
         _ => return None,
     };
     Some(whole(status, &problem, peer))
 }
 
-/// For clients that there is no room for at all.
-pub fn no_service(problem: &Problem, peer: SocketAddr) -> Vec<u8> {
+/// A whole response for a connection that no router serves.
+pub fn response_bytes(problem: &Problem, peer: SocketAddr) -> Vec<u8> {
     whole(problem.kind.status(), problem, peer)
 }
 
-/// One record of a request that never came to the guard, so that the log has the number that its client was told. As
-/// loud as those of the requests that the guard refuses, and half as many: strangers gain nothing by them.
-pub fn record(id: &RequestId, peer: SocketAddr, status: StatusCode, problem: &Problem) {
+/// Logs a request that was refused before any check, so that the log has the id that its client was told. One line, where
+/// a request that the guard checks has two: an attacker cannot fill the log faster this way.
+pub fn log_refused(id: &RequestId, peer: IpAddr, status: StatusCode, problem: &Problem) {
     tracing::info!(
         target: "gembridge::request",
         request = id.text(&mut [0; RequestId::LENGTH]),
-        address = %peer.ip(),
+        address = %peer,
         status = status.as_u16(),
         refused = problem.message,
         "request refused"
@@ -53,8 +54,8 @@ pub fn record(id: &RequestId, peer: SocketAddr, status: StatusCode, problem: &Pr
 
 fn whole(status: StatusCode, problem: &Problem, peer: SocketAddr) -> Vec<u8> {
     let id = RequestId::fresh();
-    record(&id, peer, status, problem);
-    let body = envelope::json(problem, &id);
+    log_refused(&id, peer.ip(), status, problem);
+    let body = plain_json(problem, &id);
     let retry = problem.kind.retry_after().map(retry_after).unwrap_or_default();
     let head = format!(
         "HTTP/1.1 {status}\r\ncontent-type: application/json\r\n{retry}x-request-id: {}\r\nconnection: close\r\n\
