@@ -1,17 +1,23 @@
-//! The part of server-sent events that MCP uses: `data` lines, ended by an empty one.
+//! The part of server-sent events that MCP uses: the data of each event is one message.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
-use http_body_util::BodyExt;
+use futures_util::{StreamExt as _, TryStreamExt as _};
+use http_body_util::BodyExt as _;
 use hyper::body::Body;
 use serde_json::Value;
+use sse_stream::SseStream;
 
 use super::http::{Failure, LARGEST_ANSWER};
 
 /// Reads events until the one that answers the request; notifications on the way are passed over.
 pub(super) async fn find_answer<B>(body: B, id: u64) -> Result<Value, Failure>
 where
-    B: Body<Data = Bytes> + Unpin,
-    B::Error: std::error::Error,
+    B: Body<Data = Bytes>,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let answers = |message: &Value| message["id"] == id && message.get("method").is_none();
     let found = first(body, answers).await?;
@@ -19,72 +25,54 @@ where
 }
 
 /// Reads messages until one is `wanted`, or the stream ends without it.
-pub(super) async fn first<B>(mut body: B, mut wanted: impl FnMut(&Value) -> bool) -> Result<Option<Value>, Failure>
+pub(super) async fn first<B>(body: B, mut wanted: impl FnMut(&Value) -> bool) -> Result<Option<Value>, Failure>
 where
-    B: Body<Data = Bytes> + Unpin,
-    B::Error: std::error::Error,
+    B: Body<Data = Bytes>,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    let mut events = Events::default();
-    while let Some(frame) = body.frame().await {
-        let Some(data) = frame?.data_ref().cloned() else { continue };
-        for event in events.feed(&data)? {
-            let Ok(message) = serde_json::from_str::<Value>(&event) else { continue };
-            if wanted(&message) {
-                return Ok(Some(message));
-            }
+    // Bytes since the last event: `sse-stream` itself has no bound.
+    let unread = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&unread);
+    let bounded = body.into_data_stream().map_err(io::Error::other).and_then(move |data| {
+        let before = counted.fetch_add(data.len(), Ordering::Relaxed);
+        std::future::ready(if before > LARGEST_ANSWER {
+            Err(io::Error::other(format!("its event is larger than {LARGEST_ANSWER} bytes")))
+        } else {
+            Ok(data)
+        })
+    });
+    let mut events = std::pin::pin!(SseStream::from_bytes_stream(bounded));
+    while let Some(event) = events.next().await {
+        let event = event?;
+        unread.store(0, Ordering::Relaxed);
+        let Ok(message) = serde_json::from_str::<Value>(&event.data.unwrap_or_default()) else { continue };
+        if wanted(&message) {
+            return Ok(Some(message));
         }
     }
     Ok(None)
 }
 
-/// Collects lines into events across the cuts between network reads.
-#[derive(Default)]
-struct Events {
-    line: Vec<u8>,
-    data: String,
-}
-
-impl Events {
-    fn feed(&mut self, bytes: &[u8]) -> Result<Vec<String>, Failure> {
-        let mut events = Vec::new();
-        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
-            self.line.extend_from_slice(piece);
-            if self.line.len() + self.data.len() > LARGEST_ANSWER {
-                return Err(Failure::Told(format!("its event is larger than {LARGEST_ANSWER} bytes")));
-            }
-            if piece.ends_with(b"\n") {
-                let line = std::mem::take(&mut self.line);
-                events.extend(self.line_ended(String::from_utf8_lossy(&line).trim_end_matches(['\r', '\n'])));
-            }
-        }
-        Ok(events)
-    }
-
-    fn line_ended(&mut self, line: &str) -> Option<String> {
-        if line.is_empty() {
-            return (!self.data.is_empty()).then(|| std::mem::take(&mut self.data));
-        }
-        if let Some(data) = line.strip_prefix("data:") {
-            if !self.data.is_empty() {
-                self.data.push('\n');
-            }
-            self.data.push_str(data.strip_prefix(' ').unwrap_or(data));
-        }
-        None
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use futures_util::stream;
+    use http_body_util::StreamBody;
+    use hyper::body::Frame;
+    use serde_json::json;
+
     use super::*;
 
-    #[test]
-    fn an_event_is_found_across_the_cuts_between_reads() {
-        let mut events = Events::default();
+    #[tokio::test]
+    async fn an_event_is_found_across_the_cuts_between_reads() {
+        let pieces = [": hi\r\nid: 1\r\nda", "ta: {\"a\":\r", "\ndata: 1}\r\n", "\r\n\ndata:\"x\"\n\nrest"];
+        let body =
+            StreamBody::new(stream::iter(pieces.map(|piece| Ok::<_, io::Error>(Frame::data(Bytes::from(piece))))));
         let mut found = Vec::new();
-        for piece in [": hi\r\nid: 1\r\nda", "ta: {\"a\":\r", "\ndata: 1}\r\n", "\r\n\ndata:x\n\nrest"] {
-            found.extend(events.feed(piece.as_bytes()).unwrap_or_default());
-        }
-        assert_eq!(found, ["{\"a\":\n1}", "x"]);
+        let last = first(body, |message| {
+            found.push(message.clone());
+            false
+        });
+        assert!(last.await.is_ok_and(|wanted| wanted.is_none()));
+        assert_eq!(found, [json!({"a": 1}), json!("x")]);
     }
 }

@@ -1,4 +1,8 @@
 //! The `.env` file of the config folder: `NAME=value` lines that fill in for variables that are not set.
+//!
+//! `dotenvy` is not used: it replaces `$NAME` in values from the environment of the process, which cannot be switched off
+//! and would silently change a key with a `$` in it, and its errors have no line number but repeat the line, which may be
+//! a secret.
 
 use std::path::Path;
 

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
 
+use gembridge_drivers::profile::nearest;
 use serde::de::DeserializeOwned;
 use toml::de::{DeTable, DeValue};
 
 use super::error::ConfigError;
 use super::key::Key;
-use super::schema::{Node, nearest};
+use super::schema::Node;
 use super::settings::Settings;
 
 /// A file that was read and understood.
@@ -80,7 +81,7 @@ impl Walk<'_> {
         };
         let elsewhere =
             || self.root.leaves().into_iter().find(|known| known.last() == key.last()).map(|known| known.to_string());
-        let way_out = match nearest(key.last(), siblings.iter().copied()) {
+        let way_out = match nearest(key.last(), &siblings) {
             Some(meant) => format!("did you mean `{meant}`?"),
             None => match elsewhere() {
                 Some(meant) => format!("did you mean `{meant}`?"),

@@ -69,16 +69,6 @@ impl Node {
     }
 }
 
-/// The word of `known` that somebody most likely meant by `typed`.
-pub fn nearest<'a>(typed: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let typed = typed.to_lowercase();
-    known
-        .map(|word| (strsim::damerau_levenshtein(&typed, &word.to_lowercase()), word))
-        .filter(|(distance, word)| *distance <= 1 + word.len() / 4)
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, word)| word)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -93,15 +83,5 @@ mod tests {
         assert!(!leaves.iter().any(|key| key.starts_with("agents")), "names of agents are the operator's");
         let agent = root.get("agents").and_then(|agents| agents.get("mine")).unwrap();
         assert!(agent.get("command").is_some() && agent.get("comand").is_none());
-    }
-
-    #[test]
-    fn the_nearest_word_is_near_or_nothing() {
-        let words = ["host", "port", "acp_port", "approval_mode"];
-        for (typed, meant) in
-            [("prot", Some("port")), ("Port", Some("port")), ("aproval_mode", Some("approval_mode")), ("colour", None)]
-        {
-            assert_eq!(nearest(typed, words.into_iter()), meant, "{typed}");
-        }
     }
 }

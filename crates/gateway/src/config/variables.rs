@@ -1,9 +1,11 @@
 //! Which variable means which setting: the native `GEMBRIDGE_*` names and those of the systems that came before.
 
+use gembridge_drivers::profile::nearest;
+
 use super::env::Environment;
 use super::error::ConfigError;
 use super::key::Key;
-use super::schema::{Node, nearest};
+use super::schema::Node;
 
 /// A setting that a variable names.
 pub struct Assignment {
@@ -84,8 +86,8 @@ pub fn misspelt(environment: &Environment) -> Vec<(String, String)> {
             && !name.starts_with(AGENT_PREFIX)
             && !known.iter().any(|known| known == name)
     });
-    let meant =
-        |name: &str| nearest(name, known.iter().map(String::as_str)).map(|meant| (name.to_owned(), meant.to_owned()));
+    let known: Vec<_> = known.iter().map(String::as_str).collect();
+    let meant = |name: &str| nearest(name, &known).map(|meant| (name.to_owned(), meant.to_owned()));
     stray.filter_map(meant).collect()
 }
 

@@ -1,4 +1,7 @@
-//! Telling systemd how we are, in its own words: datagrams on the socket that `NOTIFY_SOCKET` names.
+//! Tells systemd the state of the service: datagrams on the socket that `NOTIFY_SOCKET` names.
+//!
+//! `sd-notify` is not used: it sends on a blocking socket, so a service manager that does not read would stop the event loop
+//! that its watchdog watches; it knows no abstract sockets (`@name`); and it reads the environment of the process by itself.
 
 use std::io;
 use std::os::linux::net::SocketAddrExt as _;

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST};
 use http::{HeaderValue, Method, Request, StatusCode, Uri};
-use http_body_util::{BodyExt, Full};
+use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
@@ -116,10 +116,9 @@ impl Relay {
                     .headers()
                     .get(CONTENT_TYPE)
                     .is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"));
+                let body = response.into_body();
                 Reply::Messages(Messages {
-                    body: response.into_body(),
-                    events: Events::default(),
-                    form: if events { Form::Events } else { Form::One(Vec::new()) },
+                    form: if events { Form::Events(Events::new(body, MESSAGE)) } else { Form::One(body) },
                     _connection: driver,
                 })
             }
@@ -147,50 +146,35 @@ impl Relay {
 
 /// What comes back for one message. Dropping it ends the request.
 pub struct Messages {
-    body: Incoming,
-    events: Events,
     form: Form,
     _connection: JoinSet<()>,
 }
 
 /// How a body carries messages.
 enum Form {
-    Events,
+    Events(Events),
     /// All of it is one message.
-    One(Vec<u8>),
+    One(Incoming),
     /// It has been read.
     Over,
 }
 
 impl Messages {
     pub async fn next(&mut self) -> Result<Option<String>, ShimError> {
-        loop {
-            let held = match &mut self.form {
-                Form::Events => match self.events.next() {
-                    // A message is a line on the other side, and JSON has no use for a line's end.
-                    Some(message) => return Ok(Some(message.replace('\n', " "))),
-                    None => self.events.held(),
-                },
-                Form::One(message) => message.len(),
-                Form::Over => return Ok(None),
-            };
-            if held > MESSAGE {
-                return Err(ShimError::Server(format!("a message is longer than {MESSAGE} bytes")));
+        // A message is one line on the agent's side, and JSON needs no line break.
+        match &mut self.form {
+            Form::Events(events) => match events.next().await {
+                Some(Ok(message)) => Ok(Some(message.replace('\n', " "))),
+                Some(Err(error)) => Err(ShimError::Server(error.to_string())),
+                None => Ok(None),
+            },
+            Form::One(body) => {
+                let message = Limited::new(body, MESSAGE).collect().await;
+                self.form = Form::Over;
+                let message = message.map_err(|error| ShimError::Server(error.to_string()))?;
+                Ok(Some(String::from_utf8_lossy(&message.to_bytes()).replace(['\r', '\n'], " ")))
             }
-            match self.body.frame().await {
-                Some(Ok(frame)) => match (&mut self.form, frame.data_ref()) {
-                    (Form::Events, Some(data)) => self.events.feed(data),
-                    (Form::One(message), Some(data)) => message.extend_from_slice(data),
-                    _ => {}
-                },
-                Some(Err(error)) => return Err(ShimError::Server(error.to_string())),
-                None => {
-                    return Ok(match std::mem::replace(&mut self.form, Form::Over) {
-                        Form::One(message) => Some(String::from_utf8_lossy(&message).replace(['\r', '\n'], " ")),
-                        Form::Events | Form::Over => None,
-                    });
-                }
-            }
+            Form::Over => Ok(None),
         }
     }
 }

@@ -1,65 +1,94 @@
 //! Messages out of a stream of server-sent events.
 
-use bytes::{Buf, BytesMut};
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Takes bytes as they come and gives the data of each event that has some.
-#[derive(Default)]
+use bytes::Bytes;
+use futures_util::{Stream, StreamExt as _, TryStreamExt as _};
+use http_body_util::BodyExt as _;
+use hyper::body::Body;
+use sse_stream::{ByteStreamBody, SseStream};
+
+type Bytewise = Pin<Box<dyn Stream<Item = Result<Bytes, io::Error>> + Send>>;
+
+/// The data of each event of a body that has some.
 pub struct Events {
-    buffer: BytesMut,
-    /// How much of the buffer is known to hold no end of a line.
-    searched: usize,
-    data: String,
+    events: SseStream<ByteStreamBody<Bytewise, Bytes>>,
+    /// Bytes that have come since the last event. `sse-stream` itself has no bound.
+    unread: Arc<AtomicUsize>,
 }
 
 impl Events {
-    pub fn feed(&mut self, bytes: &[u8]) {
-        self.buffer.extend_from_slice(bytes);
+    /// `largest` is the most that one event may take.
+    pub fn new<B>(body: B, largest: usize) -> Self
+    where
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let unread = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&unread);
+        let bounded = body.into_data_stream().map_err(io::Error::other).and_then(move |data| {
+            let before = counted.fetch_add(data.len(), Ordering::Relaxed);
+            std::future::ready(if before > largest {
+                Err(io::Error::other(format!("a message is longer than {largest} bytes")))
+            } else {
+                Ok(data)
+            })
+        });
+        Self { events: SseStream::from_bytes_stream(Box::pin(bounded)), unread }
     }
 
-    /// What is held of an event that is not whole yet.
-    pub fn held(&self) -> usize {
-        self.buffer.len() + self.data.len()
-    }
-
-    /// The next event that is whole.
-    pub fn next(&mut self) -> Option<String> {
-        while let Some(end) = self.buffer[self.searched..].iter().position(|byte| *byte == b'\n') {
-            let line = self.buffer.split_to(self.searched + end);
-            self.buffer.advance(1);
-            self.searched = 0;
-            let line = line.strip_suffix(b"\r").unwrap_or(&line);
-            if line.is_empty() {
-                let data = std::mem::take(&mut self.data);
-                if !data.is_empty() {
-                    return Some(data);
-                }
-            } else if let Some(value) = line.strip_prefix(b"data:") {
-                if !self.data.is_empty() {
-                    self.data.push('\n');
-                }
-                self.data.push_str(&String::from_utf8_lossy(value.strip_prefix(b" ").unwrap_or(value)));
+    pub async fn next(&mut self) -> Option<Result<String, sse_stream::Error>> {
+        loop {
+            let event = match self.events.next().await? {
+                Ok(event) => event,
+                Err(error) => return Some(Err(error)),
+            };
+            self.unread.store(0, Ordering::Relaxed);
+            if let Some(data) = event.data.filter(|data| !data.is_empty()) {
+                return Some(Ok(data));
             }
         }
-        self.searched = self.buffer.len();
-        None
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use futures_util::stream;
+    use http_body_util::StreamBody;
+    use hyper::body::Frame;
+
     use super::*;
 
-    #[test]
-    fn events_come_out_whole_however_they_are_cut() {
+    fn body(stream: &'static [u8], size: usize) -> impl Body<Data = Bytes, Error = io::Error> + Send + 'static {
+        let pieces = stream.chunks(size).map(|piece| Ok(Frame::data(Bytes::from_static(piece))));
+        StreamBody::new(stream::iter(pieces))
+    }
+
+    #[tokio::test]
+    async fn events_come_out_whole_however_they_are_cut() {
         let stream = b": ping\n\ndata: {\"a\":1}\n\nid: 7\r\nevent: message\r\ndata: {\"b\":\r\ndata: 2}\r\n\r\ndata:\n\ndata: half";
         for size in 1..stream.len() {
-            let mut events = Events::default();
+            let mut events = Events::new(body(stream, size), 1000);
             let mut all = Vec::new();
-            for piece in stream.chunks(size) {
-                events.feed(piece);
-                all.extend(std::iter::from_fn(|| events.next()));
+            while let Some(event) = events.next().await {
+                all.push(event.unwrap());
             }
             assert_eq!(all, ["{\"a\":1}", "{\"b\":\n2}"], "in pieces of {size}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_message_that_is_too_long_is_refused_and_many_short_ones_are_not() {
+        let mut events = Events::new(body(b"data: 0123456789\n\ndata: 0123456789\n\ndata: 0123456789\n\n", 6), 20);
+        for _ in 0..3 {
+            assert_eq!(events.next().await.unwrap().unwrap(), "0123456789");
+        }
+        assert!(events.next().await.is_none());
+        let mut events = Events::new(body(b"data: 0123456789012345678901234567890123456789", 6), 20);
+        let refused = events.next().await.unwrap().unwrap_err().to_string();
+        assert!(refused.contains("a message is longer than 20 bytes"), "{refused}");
     }
 }

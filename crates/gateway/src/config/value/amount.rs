@@ -1,4 +1,8 @@
 //! Numbers with a meaning: durations, sizes, counts, ports.
+//!
+//! `bytesize` and `humantime` are not used: to `bytesize` a `kB` is 1000 bytes, while our settings have always meant 1024, and
+//! a number that is too large becomes the largest one without an error; `humantime` shows `90s` as `1m 30s` and takes
+//! fractions, months and years, which the schema of the configuration does not.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -17,18 +21,6 @@ pub struct Span(pub Duration);
 /// A size in bytes: a number, or a string with its unit (`"64kB"`, `"10MB"`, `"1GB"`; powers of 1024).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size(pub u64);
-
-/// A whole number from 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Count(pub u32);
-
-/// A whole number of something, of which 0 is none.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Tally(pub u32);
-
-/// A TCP port; 0 lets the system choose one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Port(pub u16);
 
 /// An amount that is written as a number or as text.
 trait Amount: Sized {
@@ -80,42 +72,6 @@ impl Amount for Size {
     }
 }
 
-impl Amount for Count {
-    const EXPECTED: &'static str = "a whole number from 1";
-
-    fn from_number(number: u64) -> Option<Self> {
-        u32::try_from(number).ok().filter(|count| *count > 0).map(Self)
-    }
-
-    fn from_text(text: &str) -> Option<Self> {
-        Self::from_number(text.trim().parse().ok()?)
-    }
-}
-
-impl Amount for Tally {
-    const EXPECTED: &'static str = "a whole number from 0";
-
-    fn from_number(number: u64) -> Option<Self> {
-        u32::try_from(number).ok().map(Self)
-    }
-
-    fn from_text(text: &str) -> Option<Self> {
-        Self::from_number(text.trim().parse().ok()?)
-    }
-}
-
-impl Amount for Port {
-    const EXPECTED: &'static str = "a port from 0 to 65535";
-
-    fn from_number(number: u64) -> Option<Self> {
-        u16::try_from(number).ok().map(Self)
-    }
-
-    fn from_text(text: &str) -> Option<Self> {
-        Self::from_number(text.trim().parse().ok()?)
-    }
-}
-
 fn number_and_unit(text: &str) -> Option<(u64, &str)> {
     let text = text.trim();
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
@@ -160,24 +116,6 @@ impl Serialize for Span {
 impl Serialize for Size {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
-    }
-}
-
-impl Serialize for Count {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_u32(self.0)
-    }
-}
-
-impl Serialize for Tally {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_u32(self.0)
-    }
-}
-
-impl Serialize for Port {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_u16(self.0)
     }
 }
 
@@ -236,9 +174,43 @@ macro_rules! amount {
 
 amount!(Span, { "type": ["integer", "string"], "minimum": 1, "pattern": "^[0-9]+ *(ms|s|m|h)?$", "examples": [120, "2m"] });
 amount!(Size, { "type": ["integer", "string"], "minimum": 1, "pattern": "^[0-9]+ *([kKmMgG]?[bB]?)$", "examples": [65536, "10MB"] });
-amount!(Count, { "type": "integer", "minimum": 1, "maximum": 4_294_967_295_u32 });
-amount!(Tally, { "type": "integer", "minimum": 0, "maximum": 4_294_967_295_u32 });
-amount!(Port, { "type": "integer", "minimum": 0, "maximum": 65535 });
+
+/// A whole number within bounds.
+macro_rules! whole_number {
+    ($(#[$doc:meta])* $name:ident($number:ty), from $least:literal, $expected:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+        pub struct $name(pub $number);
+
+        impl Amount for $name {
+            const EXPECTED: &'static str = $expected;
+
+            fn from_number(number: u64) -> Option<Self> {
+                let bounds = $least..=u64::from(<$number>::MAX);
+                bounds.contains(&number).then(|| <$number>::try_from(number).ok()).flatten().map(Self)
+            }
+
+            fn from_text(text: &str) -> Option<Self> {
+                Self::from_number(text.trim().parse().ok()?)
+            }
+        }
+
+        amount!($name, { "type": "integer", "minimum": $least, "maximum": (<$number>::MAX) });
+    };
+}
+
+whole_number!(
+    /// A whole number from 1.
+    Count(u32), from 1, "a whole number from 1"
+);
+whole_number!(
+    /// A whole number of something, of which 0 is none.
+    Tally(u32), from 0, "a whole number from 0"
+);
+whole_number!(
+    /// A TCP port; 0 lets the system choose one.
+    Port(u16), from 0, "a port from 0 to 65535"
+);
 
 #[cfg(test)]
 mod tests {
