@@ -102,6 +102,14 @@ pub enum Driver {
     Acp,
 }
 
+impl Driver {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Acp => "acp",
+        }
+    }
+}
+
 /// The program to start.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]

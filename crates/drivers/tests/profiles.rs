@@ -1,6 +1,7 @@
 //! The profiles that ship, and what an operator can make of them: argv, environment and files as snapshots of data.
 
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use gembridge_drivers::profile::{
     AgentConfig, ApprovalMode, Environment, Execution, Folders, HomeOwner, Launch, LaunchInput, LimitsConfig,
@@ -511,5 +512,25 @@ fn every_quirk_is_explained_in_the_readme_of_the_agents() {
             kebab.extend(letter.to_lowercase());
         }
         assert!(readme.contains(&format!("`{kebab}`")), "`{kebab}` is missing in agents/README.md");
+    }
+}
+
+#[test]
+fn every_quirk_is_matched_by_the_code_of_a_driver() {
+    let mut folders = vec![PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/src/acp"))];
+    let mut code = String::new();
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if !path.ends_with("fuzz.rs") {
+                let text = fs::read_to_string(path).unwrap();
+                code.push_str(text.split("#[cfg(test)]").next().unwrap_or_default());
+            }
+        }
+    }
+    for quirk in Quirk::ALL {
+        assert!(code.contains(&format!("Quirk::{quirk:?})")), "no driver matches on `{quirk:?}`; delete it or use it");
     }
 }

@@ -41,6 +41,7 @@ pub use environment::Environment;
 pub use excerpt::escape_excerpt;
 pub use lines::{Batch, LineError, LineReader, LineSplitter};
 pub use pool::{Factory, Failure, Pool, PoolConfig, PoolError, PoolStatus};
+pub use procfs::{Usage, usage};
 pub use sandbox::{Reads, Sandbox};
 pub use spawn::{CommandSpec, GuardProgram, Limits, SpawnError, Spawner};
 pub use supervise::{Admission, RestartPolicy, Supervisor};

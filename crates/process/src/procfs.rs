@@ -1,5 +1,6 @@
 //! What `/proc` tells about processes: who descends from whom, who is who, and how much memory a tree holds.
 
+use std::time::Duration;
 use std::{fs, io};
 
 use rustix::io::Errno;
@@ -122,6 +123,39 @@ pub(crate) fn tree_memory(root: Pid) -> io::Result<TreeMemory> {
     Ok(total)
 }
 
+/// How long a process has been running and what it holds, for a person to read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Usage {
+    pub uptime: Duration,
+    /// Resident bytes of the process and of all below it, shared pages counted once per process.
+    pub resident: u64,
+}
+
+/// `None` for a process that is gone.
+pub fn usage(pid: u32) -> Option<Usage> {
+    let pid = Pid::from_raw(i32::try_from(pid).ok()?)?;
+    let started = stat(pid).ok()?.start_time;
+    let now = fs::read_to_string("/proc/uptime").ok()?;
+    let now = Duration::try_from_secs_f64(now.split_ascii_whitespace().next()?.parse().ok()?).ok()?;
+    let started = Duration::from_millis(started * 1000 / rustix::param::clock_ticks_per_second().max(1));
+    Some(Usage { uptime: now.saturating_sub(started), resident: resident(pid.as_raw_nonzero().get(), 0) })
+}
+
+/// How deep a tree of processes is looked at.
+const DEPTH: usize = 8;
+
+/// By way of the kernel's list of children: cheaper than all of `/proc`, and good enough for a number that changes anyway.
+fn resident(pid: i32, depth: usize) -> u64 {
+    let read = |file: &str| fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
+    let own = kilobytes(&read("status"), "VmRSS:").unwrap_or(0);
+    if depth == DEPTH {
+        return own;
+    }
+    let children = read(&format!("task/{pid}/children"));
+    let below = children.split_ascii_whitespace().filter_map(|child| child.parse().ok());
+    own + below.map(|child| resident(child, depth + 1)).sum::<u64>()
+}
+
 fn kilobytes(text: &str, field: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(field))?;
     line.split_ascii_whitespace().next()?.parse::<u64>().ok().map(|kilobytes| kilobytes * 1024)
@@ -145,5 +179,8 @@ mod tests {
         assert_eq!(stat(me).unwrap().kind, Kind::Program);
         let memory = tree_memory(me).unwrap();
         assert!(memory.rss > 0 && memory.pss > 0 && memory.processes >= 1, "{memory:?}");
+        let usage = usage(std::process::id()).unwrap();
+        assert!(usage.resident > 0 && usage.uptime < Duration::from_hours(24), "{usage:?}");
+        assert_eq!(super::usage(u32::MAX), None);
     }
 }

@@ -108,11 +108,6 @@ impl Recorded {
         expect::declarations(&self.body).map(|(name, _)| name.to_owned()).collect()
     }
 
-    /// The schema of the arguments that a tool was declared with.
-    pub fn declared_schema(&self, tool: &str) -> Option<&Value> {
-        expect::declarations(&self.body).find(|(name, _)| *name == tool).map(|(_, schema)| schema)
-    }
-
     fn to_json(&self) -> Value {
         let headers: serde_json::Map<String, Value> =
             self.headers.iter().map(|(name, value)| (name.clone(), json!(value))).collect();

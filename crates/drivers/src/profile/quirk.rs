@@ -14,15 +14,11 @@ pub enum Quirk {
     RefusedToolsStaySilent,
     /// A change of mode arrives as assistant text `[MODE_UPDATE] id`: it becomes a mode event and is not shown as text.
     ModeUpdateAsText,
-    /// A stream that broke is silently asked again and its text comes twice: an exact repeat of all text since the last tool call is marked.
+    /// A stream that broke is silently asked again and its text comes twice: an exact repeat of all text since the last tool call is dropped.
     RetriesRepeatText,
     /// The agent has no local commands, so that a prompt which begins with `/name` or `$name` goes to it unchanged. For every
     /// other agent an invisible character is put before the sign, unless an operator wrote the prompt by hand.
     LeadingSlashIsText,
-    /// A cancelled turn does not end before its open permissions are answered: all of them are answered `cancelled` first.
-    CancelWaitsForPermission,
-    /// A finished shell call carries no text unless a setting says so: an empty result means "not sent", not "printed nothing".
-    EmptyShellOutput,
     /// A file that is to be created is read first, and an error to that read fails the tool: a missing file reads as empty.
     NewFilesNeedEmptyRead,
     /// Sessions that are opened at the same time wait for a lock of the agent with doubling pauses, until some fail: they are
@@ -36,54 +32,34 @@ pub enum Quirk {
     LoadReplayStraddlesResponse,
     /// A session is found again only from the folder it worked in: one that had a folder of its own begins anew.
     SessionsAreKeptByFolder,
-    /// A second prompt on a busy session cancels the first: prompts queue on our side.
-    SecondPromptCancelsFirst,
-    /// In a folder it does not trust the agent silently drops MCP servers and refuses privileged modes: neither is tried there.
-    UntrustedFolderDropsTools,
-    /// A switch to a model that does not exist is accepted and the next prompt fails: models are checked against the agent's list.
-    ModelSwitchUnvalidated,
     /// A failed call of the model's API comes as a JSON-RPC error whose code is the HTTP status (429, 500, …).
     HttpStatusAsErrorCode,
     /// A thought is written `**subject**` and a line break before its text, `****` when it has no subject: an empty one is cut off.
     ThoughtSubjectMarkup,
     /// The name of a tool is not sent, but stands before the first `__` of its call id.
     ToolNameInCallId,
-    /// `authenticate` succeeds without a login; the failure shows at `session/new`.
-    AuthenticateNeverFails,
-    /// `wait_for_previous` is added to the arguments of every MCP tool: it is dropped before a client sees them.
-    McpArgumentsGainWaitForPrevious,
-    /// A cancelled MCP call is not reported to the MCP server: the parked call is dropped when the turn ends.
-    McpCallsOutliveCancel,
     /// A turn that is cancelled or fails leaves the agent's memory, its prompt too: as a model the agent is replaced by one
     /// that is told what was said.
     CutTurnsAreForgotten,
 }
 
 impl Quirk {
-    /// Every quirk, in the order of the enum: for documentation and its test.
+    /// Every quirk, in the order of the enum: for the tests that hold the documentation and the code against it.
     pub const ALL: &[Self] = &[
         Self::PermissionWithoutToolCall,
         Self::RefusedToolsStaySilent,
         Self::ModeUpdateAsText,
         Self::RetriesRepeatText,
         Self::LeadingSlashIsText,
-        Self::CancelWaitsForPermission,
-        Self::EmptyShellOutput,
         Self::NewFilesNeedEmptyRead,
         Self::SessionsOpenOneByOne,
         Self::SessionsCannotBeClosed,
         Self::LoadDestroysWithinMinute,
         Self::LoadReplayStraddlesResponse,
         Self::SessionsAreKeptByFolder,
-        Self::SecondPromptCancelsFirst,
-        Self::UntrustedFolderDropsTools,
-        Self::ModelSwitchUnvalidated,
         Self::HttpStatusAsErrorCode,
         Self::ThoughtSubjectMarkup,
         Self::ToolNameInCallId,
-        Self::AuthenticateNeverFails,
-        Self::McpArgumentsGainWaitForPrevious,
-        Self::McpCallsOutliveCancel,
         Self::CutTurnsAreForgotten,
     ];
 }

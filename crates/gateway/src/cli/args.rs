@@ -94,9 +94,9 @@ pub struct AgentArgs {
     /// The agent, by its name in `gembridge agents`.
     #[arg(long, value_name = "NAME")]
     pub agent: Option<String>,
-    /// How to speak to the agent.
-    #[arg(long, value_name = "DRIVER", default_value = "acp")]
-    pub driver: Driver,
+    /// The protocol that the agent is expected to speak; another one is refused.
+    #[arg(long, value_name = "DRIVER")]
+    pub driver: Option<Driver>,
     /// The model, instead of the agent's default.
     #[arg(long, short, value_name = "MODEL", value_parser = model_name)]
     pub model: Option<ModelName>,
@@ -292,7 +292,6 @@ pub struct PassedOn {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Driver {
     Acp,
-    Headless,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -117,7 +117,7 @@ fn report(profile: &Profile, detection: Detection, version: Option<Version>, def
             personal: login.personal,
         }),
         capabilities: Capabilities {
-            driver: "acp",
+            driver: profile.driver.as_str(),
             mode: match profile.chosen.execution {
                 Execution::Chat => "chat",
                 Execution::Agent => "agent",

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gembridge_core::model::SessionId;
+use gembridge_drivers::profile;
 
 use crate::agents::{self, Agent};
 use crate::cli::args::{AgentArgs, ChatArgs, Driver, OutputFormat, RunArgs};
@@ -116,12 +117,6 @@ pub fn agent_flag(agent: Option<&str>) -> Option<Flag> {
 }
 
 fn session(args: &AgentArgs, author: Author, context: &Context) -> Result<SessionRequest, CommandError> {
-    match args.driver {
-        Driver::Acp => {}
-        Driver::Headless => {
-            return Err(CommandError::usage("the `headless` driver is not part of this version; use `--driver acp`"));
-        }
-    }
     let workspace = args.cwd.as_deref().map(|folder| trusted(folder, context)).transpose()?;
     let settings = &context.config.settings.permissions;
     // What was typed counts for this once; otherwise a workspace may have a policy of its own.
@@ -134,6 +129,11 @@ fn session(args: &AgentArgs, author: Author, context: &Context) -> Result<Sessio
         None => Permissions::standing(of_workspace().unwrap_or(settings.policy)),
     };
     let agent = agents::choose(&context.profiles, &context.config)?;
+    let spoken = agent.profile.driver;
+    if args.driver.is_some_and(|Driver::Acp| spoken != profile::Driver::Acp) {
+        let message = format!("agent `{}` speaks `{}`; leave `--driver` out", agent.profile.name, spoken.as_str());
+        return Err(CommandError::usage(message));
+    }
     Ok(SessionRequest {
         agent,
         model: args.model.as_ref().map(|model| model.as_str().into()),

@@ -49,8 +49,6 @@ pub struct ServerSettings {
     pub port: Port,
     /// One more port with the ACP WebSocket at `/`.
     pub acp_port: Option<Port>,
-    /// One more port with A2A at `/`.
-    pub a2a_port: Option<Port>,
     /// Names beside `localhost` under which clients may ask for this gateway, such as `bridge.example.org`.
     pub hosts: Listed<HostName>,
     /// Somebody else speaks TLS with the clients: no warning about an address beyond this machine.
@@ -73,7 +71,6 @@ impl Default for ServerSettings {
             host: "127.0.0.1".to_owned(),
             port: Port(11434),
             acp_port: None,
-            a2a_port: None,
             hosts: Listed::default(),
             behind_proxy: Switch(false),
             proxies: Listed::default(),

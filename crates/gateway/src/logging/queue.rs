@@ -223,21 +223,17 @@ impl<S: Sink + 'static, E: Fn(&str) + Send + 'static> Writer<S, E> {
                 continue;
             }
             let bytes: Vec<u8> = of_file().flat_map(|line| &line.bytes).copied().collect();
-            let is_lost = match file.append(&bytes, now) {
-                Appended::Written => false,
+            let name = file.sink.name();
+            let (is_lost, notice) = match file.append(&bytes, now) {
+                Appended::Written => (false, String::new()),
                 Appended::Failed(error) => {
-                    let name = file.sink.name();
-                    stderr += &format!(
-                        "gembridge: cannot write the log to `{name}`: {error}; it goes to standard error until that works\n"
-                    );
-                    true
+                    let way_out = "it goes to standard error until that works";
+                    (true, format!("gembridge: cannot write the log to `{name}`: {error}; {way_out}\n"))
                 }
-                Appended::Skipped => true,
-                Appended::Recovered => {
-                    stderr += &format!("gembridge: the log goes to `{}` again\n", file.sink.name());
-                    false
-                }
+                Appended::Skipped => (true, String::new()),
+                Appended::Recovered => (false, format!("gembridge: the log goes to `{name}` again\n")),
             };
+            stderr += &notice;
             if is_lost {
                 for line in of_file().filter(|line| !line.is_shown) {
                     stderr += &String::from_utf8_lossy(&line.bytes);

@@ -1,6 +1,5 @@
 //! What the operator sees and changes over HTTP: the same files that the commands change, and what runs now.
 
-use std::fs;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -189,37 +188,13 @@ fn problem(error: &ConfigError) -> Problem {
 }
 
 fn process(process: &gembridge_drivers::acp::ProcessStatus) -> ProcessStatus {
+    let usage = process.pid.and_then(gembridge_process::usage);
     ProcessStatus {
         pid: process.pid,
-        uptime_ms: process.pid.and_then(uptime),
+        uptime_ms: usage.map(|usage| millis(usage.uptime)),
         sessions: process.sessions,
-        rss_kb: process.pid.map(|pid| resident_kb(pid, 0)),
+        rss_kb: usage.map(|usage| usage.resident / 1024),
     }
-}
-
-/// Since when a process runs, by the clock that its start was noted with.
-fn uptime(pid: u32) -> Option<u64> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name in the middle may hold anything; what follows its end is numbers.
-    let begun: u64 = stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(19)?.parse().ok()?;
-    let now = fs::read_to_string("/proc/uptime").ok()?;
-    let (seconds, hundredths) = now.split_ascii_whitespace().next()?.split_once('.')?;
-    let now: u64 = seconds.parse::<u64>().ok()? * 1000 + hundredths.parse::<u64>().ok()? * 10;
-    Some(now.saturating_sub(begun * 1000 / rustix::param::clock_ticks_per_second().max(1)))
-}
-
-/// How deep a tree of processes is looked at.
-const DEPTH: usize = 8;
-
-/// What a process and its children hold.
-fn resident_kb(pid: u32, depth: usize) -> u64 {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let own =
-        status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.split_ascii_whitespace().next()?.parse().ok());
-    let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
-    let children = children.split_ascii_whitespace().filter_map(|child| child.parse().ok());
-    let below: u64 = if depth < DEPTH { children.map(|child| resident_kb(child, depth + 1)).sum() } else { 0 };
-    own.unwrap_or(0) + below
 }
 
 fn millis(duration: Duration) -> u64 {

@@ -15,13 +15,13 @@ fn value<'a>(shown: &'a Value, key: &str) -> &'a Value {
 fn every_value_is_shown_with_its_origin() {
     let home = Home::new()
         .with_config("gembridge.toml", "[turn]\nidle = 30\n[server]\nport = 1\n")
-        .with_config(".env", "A2A_PORT=7\n");
+        .with_config(".env", "GEMINI_PORT=7\n");
     let shown =
         home.run_with(&["--log-level", "debug", "config", "show", "--json"], &[("PORT", "2")]).succeeds().json();
     for (key, expected, kind) in [
         ("server.host", "127.0.0.1".into(), "default"),
         ("server.port", 2.into(), "environment"),
-        ("server.a2a_port", 7.into(), "dot_env"),
+        ("server.acp_port", 7.into(), "dot_env"),
         ("turn.idle", Value::from("30s"), "file"),
         ("turn.total", "10m".into(), "default"),
         ("log.level", "debug".into(), "flag"),
