@@ -41,7 +41,7 @@ fn an_agent_without_a_command_refused_with_its_line() {
 fn a_driver_that_is_not_there_refused_by_name() {
     Home::new()
         .run(&["run", "--driver", "headless", "hi"])
-        .refused(2, "invalid value 'headless' for '--driver <DRIVER>'");
+        .refused(2, "invalid value `headless` for `--driver <DRIVER>` [possible values: acp]");
 }
 
 #[test]
