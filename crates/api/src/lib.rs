@@ -9,6 +9,7 @@ pub mod docs;
 pub mod frontend;
 pub mod guard;
 pub mod identity;
+mod json;
 pub mod jsonrpc;
 pub mod keys;
 pub mod openai;

@@ -2,19 +2,16 @@
 
 mod message;
 mod models;
-mod object;
-mod raw;
 mod request;
 mod response;
 mod tool;
 
+pub use crate::json::{Bounded, OneOrMany, Raw, Skipped, Str, Unknown, WordOr};
 pub use message::{Content, File, FunctionCall, InputAudio, Message, Part, ToolCall};
 pub use models::{ModelEntry, ModelList};
-pub use object::{Bounded, OneOrMany, Skipped, Str, Unknown};
-pub use raw::Raw;
 pub use request::ChatRequest;
 pub use response::{
     Answer, CalledFunction, CalledTool, Choice, ChunkChoice, ChunkUsage, Completion, CompletionChunk, CompletionTokens,
     Delta, FinishReason, PromptTokens, Usage,
 };
-pub use tool::{AllowedTools, Function, JsonSchema, ResponseFormat, Tool, ToolChoice, ToolName, WordOr};
+pub use tool::{AllowedTools, Function, JsonSchema, ResponseFormat, Tool, ToolChoice, ToolName};

@@ -1,10 +1,11 @@
 //! Messages of a request, and their parts.
 
+use serde::Deserialize;
 use utoipa::openapi::{ArrayBuilder, OneOfBuilder, Ref, RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
-use super::object::object;
-use super::{Bounded, OneOrMany, Str};
+use crate::json::object::objects;
+use crate::json::{OneOrMany, Unknown, field};
 
 /// A string, or at most 64 parts.
 pub type Content<'a> = OneOrMany<'a, Part<'a>, 64>;
@@ -26,79 +27,115 @@ impl ToSchema for MessageContent {
     }
 }
 
-object! {
-    pub struct Message<'a> {
-        /// `system`, `developer`, `user`, `assistant`, `tool` or `function`.
-        "role" => role: Str<'a> as [String],
-        "content" => content: Content<'a> as [MessageContent],
-        "name" => name: Str<'a> as [String],
-        "tool_calls" => tool_calls: Bounded<ToolCall<'a>, 256> as [Vec<ToolCall<'static>>],
-        "tool_call_id" => tool_call_id: Str<'a> as [String],
-        /// What older clients have instead of `tool_calls`.
-        "function_call" => function_call: Box<FunctionCall<'a>> as [FunctionCall<'static>],
-        "refusal" => refusal: Str<'a> as [String],
-    }
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(remote = "Self")]
+pub struct Message<'a> {
+    /// `system`, `developer`, `user`, `assistant`, `tool` or `function`.
+    #[serde(borrow)]
+    pub role: Option<field::String<'a>>,
+    #[schema(value_type = Option<MessageContent>)]
+    pub content: Option<Content<'a>>,
+    pub name: Option<field::String<'a>>,
+    pub tool_calls: Option<field::Vec<ToolCall<'a>, 256>>,
+    pub tool_call_id: Option<field::String<'a>>,
+    /// What older clients have instead of `tool_calls`.
+    pub function_call: Option<Box<FunctionCall<'a>>>,
+    pub refusal: Option<field::String<'a>>,
+    #[serde(skip)]
+    #[schema(ignore)]
+    pub unknown: Unknown,
 }
 
-object! {
-    pub struct Part<'a> {
-        /// `text`, `image_url`, `input_audio`, `file` or `refusal`.
-        "type" => kind: Str<'a> as [String],
-        "text" => text: Str<'a> as [String],
-        "refusal" => refusal: Str<'a> as [String],
-        "image_url" => image_url: Box<ImageUrl<'a>> as [ImageUrl<'static>],
-        "input_audio" => input_audio: Box<InputAudio<'a>> as [InputAudio<'static>],
-        "file" => file: Box<File<'a>> as [File<'static>],
-    }
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(remote = "Self")]
+pub struct Part<'a> {
+    /// `text`, `image_url`, `input_audio`, `file` or `refusal`.
+    #[serde(borrow, rename = "type")]
+    pub kind: Option<field::String<'a>>,
+    pub text: Option<field::String<'a>>,
+    pub refusal: Option<field::String<'a>>,
+    pub image_url: Option<Box<ImageUrl<'a>>>,
+    pub input_audio: Option<Box<InputAudio<'a>>>,
+    pub file: Option<Box<File<'a>>>,
+    #[serde(skip)]
+    #[schema(ignore)]
+    pub unknown: Unknown,
 }
 
-object! {
-    pub struct ImageUrl<'a> {
-        /// A data URI.
-        "url" => url: Str<'a> as [String],
-        "detail" => detail: Str<'a> as [String],
-    }
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(remote = "Self")]
+pub struct ImageUrl<'a> {
+    /// A data URI.
+    #[serde(borrow)]
+    pub url: Option<field::String<'a>>,
+    pub detail: Option<field::String<'a>>,
+    #[serde(skip)]
+    #[schema(ignore)]
+    pub unknown: Unknown,
 }
 
-object! {
-    pub struct InputAudio<'a> {
-        /// Base64.
-        "data" => data: Str<'a> as [String],
-        /// `wav` or `mp3`.
-        "format" => format: Str<'a> as [String],
-    }
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(remote = "Self")]
+pub struct InputAudio<'a> {
+    /// Base64.
+    #[serde(borrow)]
+    pub data: Option<field::String<'a>>,
+    /// `wav` or `mp3`.
+    pub format: Option<field::String<'a>>,
+    #[serde(skip)]
+    #[schema(ignore)]
+    pub unknown: Unknown,
 }
 
-object! {
-    pub struct File<'a> {
-        /// A data URI.
-        "file_data" => file_data: Str<'a> as [String],
-        "filename" => filename: Str<'a> as [String],
-        "file_id" => file_id: Str<'a> as [String],
-    }
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(remote = "Self")]
+pub struct File<'a> {
+    /// A data URI.
+    #[serde(borrow)]
+    pub file_data: Option<field::String<'a>>,
+    pub filename: Option<field::String<'a>>,
+    pub file_id: Option<field::String<'a>>,
+    #[serde(skip)]
+    #[schema(ignore)]
+    pub unknown: Unknown,
 }
 
-object! {
-    pub struct ToolCall<'a> {
-        "id" => id: Str<'a> as [String],
-        /// `function` or `custom`.
-        "type" => kind: Str<'a> as [String],
-        "function" => function: Box<FunctionCall<'a>> as [FunctionCall<'static>],
-        "custom" => custom: Box<CustomCall<'a>> as [CustomCall<'static>],
-    }
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(remote = "Self")]
+pub struct ToolCall<'a> {
+    #[serde(borrow)]
+    pub id: Option<field::String<'a>>,
+    /// `function` or `custom`.
+    #[serde(rename = "type")]
+    pub kind: Option<field::String<'a>>,
+    pub function: Option<Box<FunctionCall<'a>>>,
+    pub custom: Option<Box<CustomCall<'a>>>,
+    #[serde(skip)]
+    #[schema(ignore)]
+    pub unknown: Unknown,
 }
 
-object! {
-    pub struct FunctionCall<'a> {
-        "name" => name: Str<'a> as [String],
-        "arguments" => arguments: Str<'a> as [String],
-    }
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(remote = "Self")]
+pub struct FunctionCall<'a> {
+    #[serde(borrow)]
+    pub name: Option<field::String<'a>>,
+    pub arguments: Option<field::String<'a>>,
+    #[serde(skip)]
+    #[schema(ignore)]
+    pub unknown: Unknown,
 }
 
-object! {
-    /// A call in a history from elsewhere, whose input is no JSON.
-    pub struct CustomCall<'a> {
-        "name" => name: Str<'a> as [String],
-        "input" => input: Str<'a> as [String],
-    }
+/// A call in a history from elsewhere, whose input is no JSON.
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(remote = "Self")]
+pub struct CustomCall<'a> {
+    #[serde(borrow)]
+    pub name: Option<field::String<'a>>,
+    pub input: Option<field::String<'a>>,
+    #[serde(skip)]
+    #[schema(ignore)]
+    pub unknown: Unknown,
 }
+
+objects!(Message<'a>, Part<'a>, ImageUrl<'a>, InputAudio<'a>, File<'a>, ToolCall<'a>, FunctionCall<'a>, CustomCall<'a>);

@@ -1,74 +1,105 @@
 //! The body of `POST /v1/chat/completions`.
 
-use super::object::AnyObject;
-use super::object::object;
+use serde::Deserialize;
+use utoipa::ToSchema;
+
 use super::tool::{FunctionChoiceValue, ToolChoiceValue};
-use super::{Bounded, Function, Message, OneOrMany, ResponseFormat, Skipped, Str, Tool, ToolChoice, ToolName, WordOr};
+use super::{Function, Message, ResponseFormat, Tool, ToolChoice, ToolName};
+use crate::json::object::objects;
+use crate::json::{AnyObject, OneOrMany, Skipped, Unknown, WordOr, field};
 
-object! {
-    /// A request for an answer. Fields that are accepted without effect, and unknown ones, come back by name in the
-    /// response header `x-gembridge-ignored`.
-    pub struct ChatRequest<'a> {
-        /// An agent, `agent/model`, a model's own id, or a mapped name; `GET /v1/models` lists them.
-        "model" => model: Str<'a> as [String],
-        "messages" => messages: Bounded<Message<'a>, 10_000> as [Vec<Message<'static>>],
-        "stream" => stream: bool as [bool],
-        "stream_options" => stream_options: StreamOptions<'a> as [StreamOptions<'static>],
-        /// How many answers, at most 8; each from a session of its own.
-        "n" => n: u64 as [u64],
-        /// Up to 4 texts that end the answer before they appear.
-        "stop" => stop: OneOrMany<'a, Str<'a>, 4> as [Vec<String>],
-        /// Ends the answer after about so many tokens: a character of ASCII counts as a quarter, any other as one.
-        "max_tokens" => max_tokens: u64 as [u64],
-        /// As `max_tokens`, thoughts included.
-        "max_completion_tokens" => max_completion_tokens: u64 as [u64],
-        /// Tools that the client runs. A call of one ends the answer; the next request brings its result, and the
-        /// agent goes on where it was.
-        "tools" => tools: Bounded<Tool<'a>, 256> as [Vec<Tool<'static>>],
-        /// What older clients have instead of `tools`.
-        "functions" => functions: Bounded<Function<'a>, 256> as [Vec<Function<'static>>],
-        /// `auto`, `none`, `required`, or the tools that may be called.
-        "tool_choice" => tool_choice: WordOr<'a, ToolChoice<'a>> as [ToolChoiceValue],
-        /// `auto`, `none`, or the one to call.
-        "function_call" => function_call: WordOr<'a, ToolName<'a>> as [FunctionChoiceValue],
-        /// `false`: one call in each answer.
-        "parallel_tool_calls" => parallel_tool_calls: bool as [bool],
-        "response_format" => response_format: ResponseFormat<'a> as [ResponseFormat<'static>],
-        /// Refused: agents do not report them.
-        "logprobs" => logprobs: Skipped as [bool],
-        /// Refused: agents do not report them.
-        "top_logprobs" => top_logprobs: Skipped as [u64],
-        /// `text` only.
-        "modalities" => modalities: Bounded<Str<'a>, 8> as [Vec<String>],
-        "user" => user: Skipped as [String],
-        "metadata" => metadata: Skipped as [AnyObject],
-        "store" => store: Skipped as [bool],
-        "prompt_cache_key" => prompt_cache_key: Skipped as [String],
-        "safety_identifier" => safety_identifier: Skipped as [String],
-        /// Ignored unless it is `auto` or `default`.
-        "service_tier" => service_tier: Str<'a> as [String],
-        /// Accepted and ignored.
-        "temperature" => temperature: Skipped as [f64],
-        /// Accepted and ignored.
-        "top_p" => top_p: Skipped as [f64],
-        /// Accepted and ignored.
-        "seed" => seed: Skipped as [i64],
-        /// Accepted and ignored.
-        "presence_penalty" => presence_penalty: Skipped as [f64],
-        /// Accepted and ignored.
-        "frequency_penalty" => frequency_penalty: Skipped as [f64],
-        /// Accepted and ignored.
-        "logit_bias" => logit_bias: Skipped as [AnyObject],
-        /// Accepted and ignored.
-        "reasoning_effort" => reasoning_effort: Skipped as [String],
-        /// Accepted and ignored.
-        "verbosity" => verbosity: Skipped as [String],
-    }
+/// A request for an answer. Fields that are accepted without effect, and unknown ones, come back by name in the
+/// response header `x-gembridge-ignored`.
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(remote = "Self")]
+pub struct ChatRequest<'a> {
+    /// An agent, `agent/model`, a model's own id, or a mapped name; `GET /v1/models` lists them.
+    #[serde(borrow)]
+    pub model: Option<field::String<'a>>,
+    pub messages: Option<field::Vec<Message<'a>, 10_000>>,
+    pub stream: Option<bool>,
+    pub stream_options: Option<StreamOptions>,
+    /// How many answers, at most 8; each from a session of its own.
+    pub n: Option<u64>,
+    /// Up to 4 texts that end the answer before they appear.
+    #[schema(value_type = Option<Vec<String>>)]
+    pub stop: Option<OneOrMany<'a, field::String<'a>, 4>>,
+    /// Ends the answer after about so many tokens: a character of ASCII counts as a quarter, any other as one.
+    pub max_tokens: Option<u64>,
+    /// As `max_tokens`, thoughts included.
+    pub max_completion_tokens: Option<u64>,
+    /// Tools that the client runs. A call of one ends the answer; the next request brings its result, and the
+    /// agent goes on where it was.
+    pub tools: Option<field::Vec<Tool<'a>, 256>>,
+    /// What older clients have instead of `tools`.
+    pub functions: Option<field::Vec<Function<'a>, 256>>,
+    /// `auto`, `none`, `required`, or the tools that may be called.
+    #[schema(value_type = Option<ToolChoiceValue>)]
+    pub tool_choice: Option<WordOr<'a, ToolChoice<'a>>>,
+    /// `auto`, `none`, or the one to call.
+    #[schema(value_type = Option<FunctionChoiceValue>)]
+    pub function_call: Option<WordOr<'a, ToolName<'a>>>,
+    /// `false`: one call in each answer.
+    pub parallel_tool_calls: Option<bool>,
+    pub response_format: Option<ResponseFormat<'a>>,
+    /// Refused: agents do not report them.
+    #[schema(value_type = Option<bool>)]
+    pub logprobs: Option<Skipped>,
+    /// Refused: agents do not report them.
+    #[schema(value_type = Option<u64>)]
+    pub top_logprobs: Option<Skipped>,
+    /// `text` only.
+    pub modalities: Option<field::Vec<field::String<'a>, 8>>,
+    #[schema(value_type = Option<String>)]
+    pub user: Option<Skipped>,
+    #[schema(value_type = Option<AnyObject>)]
+    pub metadata: Option<Skipped>,
+    #[schema(value_type = Option<bool>)]
+    pub store: Option<Skipped>,
+    #[schema(value_type = Option<String>)]
+    pub prompt_cache_key: Option<Skipped>,
+    #[schema(value_type = Option<String>)]
+    pub safety_identifier: Option<Skipped>,
+    /// Ignored unless it is `auto` or `default`.
+    pub service_tier: Option<field::String<'a>>,
+    /// Accepted and ignored.
+    #[schema(value_type = Option<f64>)]
+    pub temperature: Option<Skipped>,
+    /// Accepted and ignored.
+    #[schema(value_type = Option<f64>)]
+    pub top_p: Option<Skipped>,
+    /// Accepted and ignored.
+    #[schema(value_type = Option<i64>)]
+    pub seed: Option<Skipped>,
+    /// Accepted and ignored.
+    #[schema(value_type = Option<f64>)]
+    pub presence_penalty: Option<Skipped>,
+    /// Accepted and ignored.
+    #[schema(value_type = Option<f64>)]
+    pub frequency_penalty: Option<Skipped>,
+    /// Accepted and ignored.
+    #[schema(value_type = Option<AnyObject>)]
+    pub logit_bias: Option<Skipped>,
+    /// Accepted and ignored.
+    #[schema(value_type = Option<String>)]
+    pub reasoning_effort: Option<Skipped>,
+    /// Accepted and ignored.
+    #[schema(value_type = Option<String>)]
+    pub verbosity: Option<Skipped>,
+    #[serde(skip)]
+    #[schema(ignore)]
+    pub unknown: Unknown,
 }
 
-object! {
-    pub struct StreamOptions<'a> {
-        "include_usage" => include_usage: bool as [bool],
-        "include_obfuscation" => include_obfuscation: Skipped as [bool],
-    }
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(remote = "Self")]
+pub struct StreamOptions {
+    pub include_usage: Option<bool>,
+    #[schema(value_type = Option<bool>)]
+    pub include_obfuscation: Option<Skipped>,
+    #[serde(skip)]
+    #[schema(ignore)]
+    pub unknown: Unknown,
 }
+
+objects!(ChatRequest<'a>, StreamOptions);

@@ -1,85 +1,127 @@
 //! Tools that a client offers, which of them shall be called, and the form of an answer.
 
 use serde::Deserialize;
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{Deserializer, MapAccess, Visitor};
-
 use utoipa::openapi::{OneOfBuilder, Ref, RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
-use super::object::{AnyObject, object};
-use super::{Bounded, Raw, Str};
+use crate::json::object::objects;
+use crate::json::{AnyObject, Raw, Unknown, field};
 
-object! {
-    pub struct Tool<'a> {
-        /// `function`.
-        "type" => kind: Str<'a> as [String],
-        "function" => function: Box<Function<'a>> as [Function<'static>],
-    }
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(remote = "Self")]
+pub struct Tool<'a> {
+    /// `function`.
+    #[serde(borrow, rename = "type")]
+    pub kind: Option<field::String<'a>>,
+    pub function: Option<Box<Function<'a>>>,
+    #[serde(skip)]
+    #[schema(ignore)]
+    pub unknown: Unknown,
 }
 
-object! {
-    /// A tool of the client's.
-    pub struct Function<'a> {
-        /// Letters, digits, `_` and `-`, at most 64.
-        "name" => name: Str<'a> as [String],
-        "description" => description: Str<'a> as [String],
-        /// The JSON schema of the arguments. It reaches the agent as it is.
-        "parameters" => parameters: Raw<'a> as [AnyObject],
-        /// Arguments that do not fit the schema go back to the agent before the client sees them.
-        "strict" => strict: bool as [bool],
-    }
+/// A tool of the client's.
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(remote = "Self")]
+pub struct Function<'a> {
+    /// Letters, digits, `_` and `-`, at most 64.
+    #[serde(borrow)]
+    pub name: Option<field::String<'a>>,
+    pub description: Option<field::String<'a>>,
+    /// The JSON schema of the arguments. It reaches the agent as it is.
+    #[schema(value_type = Option<AnyObject>)]
+    pub parameters: Option<Raw<'a>>,
+    /// Arguments that do not fit the schema go back to the agent before the client sees them.
+    pub strict: Option<bool>,
+    #[serde(skip)]
+    #[schema(ignore)]
+    pub unknown: Unknown,
 }
 
-object! {
-    /// One tool, or some of them.
-    pub struct ToolChoice<'a> {
-        /// `function` or `allowed_tools`.
-        "type" => kind: Str<'a> as [String],
-        "function" => function: Box<ToolName<'a>> as [ToolName<'static>],
-        "allowed_tools" => allowed_tools: Box<AllowedTools<'a>> as [AllowedTools<'static>],
-    }
+/// One tool, or some of them.
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(remote = "Self")]
+pub struct ToolChoice<'a> {
+    /// `function` or `allowed_tools`.
+    #[serde(borrow, rename = "type")]
+    pub kind: Option<field::String<'a>>,
+    pub function: Option<Box<ToolName<'a>>>,
+    pub allowed_tools: Option<Box<AllowedTools<'a>>>,
+    #[serde(skip)]
+    #[schema(ignore)]
+    pub unknown: Unknown,
 }
 
-object! {
-    pub struct AllowedTools<'a> {
-        /// `auto` or `required`.
-        "mode" => mode: Str<'a> as [String],
-        "tools" => tools: Bounded<AllowedTool<'a>, 256> as [Vec<AllowedTool<'static>>],
-    }
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(remote = "Self")]
+pub struct AllowedTools<'a> {
+    /// `auto` or `required`.
+    #[serde(borrow)]
+    pub mode: Option<field::String<'a>>,
+    pub tools: Option<field::Vec<AllowedTool<'a>, 256>>,
+    #[serde(skip)]
+    #[schema(ignore)]
+    pub unknown: Unknown,
 }
 
-object! {
-    pub struct AllowedTool<'a> {
-        /// `function`.
-        "type" => kind: Str<'a> as [String],
-        "function" => function: Box<ToolName<'a>> as [ToolName<'static>],
-    }
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(remote = "Self")]
+pub struct AllowedTool<'a> {
+    /// `function`.
+    #[serde(borrow, rename = "type")]
+    pub kind: Option<field::String<'a>>,
+    pub function: Option<Box<ToolName<'a>>>,
+    #[serde(skip)]
+    #[schema(ignore)]
+    pub unknown: Unknown,
 }
 
-object! {
-    pub struct ToolName<'a> {
-        "name" => name: Str<'a> as [String],
-    }
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(remote = "Self")]
+pub struct ToolName<'a> {
+    #[serde(borrow)]
+    pub name: Option<field::String<'a>>,
+    #[serde(skip)]
+    #[schema(ignore)]
+    pub unknown: Unknown,
 }
 
-object! {
-    pub struct ResponseFormat<'a> {
-        /// `text`, `json_object` or `json_schema`.
-        "type" => kind: Str<'a> as [String],
-        "json_schema" => json_schema: Box<JsonSchema<'a>> as [JsonSchema<'static>],
-    }
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(remote = "Self")]
+pub struct ResponseFormat<'a> {
+    /// `text`, `json_object` or `json_schema`.
+    #[serde(borrow, rename = "type")]
+    pub kind: Option<field::String<'a>>,
+    pub json_schema: Option<Box<JsonSchema<'a>>>,
+    #[serde(skip)]
+    #[schema(ignore)]
+    pub unknown: Unknown,
 }
 
-object! {
-    pub struct JsonSchema<'a> {
-        "name" => name: Str<'a> as [String],
-        "description" => description: Str<'a> as [String],
-        "schema" => schema: Raw<'a> as [AnyObject],
-        /// Answers are checked in any case.
-        "strict" => strict: bool as [bool],
-    }
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(remote = "Self")]
+pub struct JsonSchema<'a> {
+    #[serde(borrow)]
+    pub name: Option<field::String<'a>>,
+    pub description: Option<field::String<'a>>,
+    #[schema(value_type = Option<AnyObject>)]
+    pub schema: Option<Raw<'a>>,
+    /// Answers are checked in any case.
+    pub strict: Option<bool>,
+    #[serde(skip)]
+    #[schema(ignore)]
+    pub unknown: Unknown,
 }
+
+objects!(
+    Tool<'a>,
+    Function<'a>,
+    ToolChoice<'a>,
+    AllowedTools<'a>,
+    AllowedTool<'a>,
+    ToolName<'a>,
+    ResponseFormat<'a>,
+    JsonSchema<'a>
+);
 
 /// How the API's description tells a word or an object.
 macro_rules! word_or_object {
@@ -110,33 +152,4 @@ word_or_object! {
 word_or_object! {
     /// `function_call` of a request.
     FunctionChoiceValue, ToolName
-}
-
-/// A word, or an object.
-#[derive(Clone, Debug)]
-pub enum WordOr<'a, T> {
-    Word(Str<'a>),
-    Object(Box<T>),
-}
-
-impl<'de: 'a, 'a, T: Deserialize<'de> + 'a> Deserialize<'de> for WordOr<'a, T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Either<'a, T>(std::marker::PhantomData<&'a T>);
-        impl<'de: 'a, 'a, T: Deserialize<'de>> Visitor<'de> for Either<'a, T> {
-            type Value = WordOr<'a, T>;
-
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("a string or an object")
-            }
-
-            fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
-                Ok(WordOr::Word(Str(text.to_owned().into())))
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
-                T::deserialize(MapAccessDeserializer::new(map)).map(|object| WordOr::Object(Box::new(object)))
-            }
-        }
-        deserializer.deserialize_any(Either(std::marker::PhantomData))
-    }
 }
