@@ -1,4 +1,4 @@
-//! The face that ACP clients know: one WebSocket, many sessions, and many clients on each of them.
+//! The frontend for ACP clients: one WebSocket, many sessions, and many clients on each of them.
 
 mod connection;
 mod decode;
@@ -100,13 +100,13 @@ pub trait TrustedFolders: Send + Sync {
     fn trusted(&self, folder: &Path) -> Option<PathBuf>;
 }
 
-/// What the gateway gives this face.
+/// What the gateway gives this frontend.
 pub struct AcpParts {
     pub sessions: Arc<Sessions>,
     pub catalog: Catalog,
     /// The default one first.
     pub agents: Vec<AgentCard>,
-    /// The lines before each agent, shared with the other faces.
+    /// The lines before each agent, shared with the other frontends.
     pub queues: HashMap<AgentName, FairQueue>,
     pub folders: Arc<dyn TrustedFolders>,
     pub tap: Option<Arc<dyn Tap>>,

@@ -9,7 +9,7 @@ use utoipa::OpenApi;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
 
-use crate::still::{FRESH, still};
+use crate::static_response::{FRESH, static_response};
 
 const PAGE: &str = include_str!("docs/page.html");
 const STYLE: &str = include_str!("docs/page.css");
@@ -18,9 +18,12 @@ const SCRIPT: &str = include_str!("docs/page.js");
 /// The page without its content: open, since a browser cannot send a key before it has drawn one.
 pub fn shell() -> Router {
     Router::new()
-        .route("/docs", get(|| async { still("text/html; charset=utf-8", FRESH, PAGE.as_bytes()) }))
-        .route("/docs/page.css", get(|| async { still("text/css; charset=utf-8", FRESH, STYLE.as_bytes()) }))
-        .route("/docs/page.js", get(|| async { still("text/javascript; charset=utf-8", FRESH, SCRIPT.as_bytes()) }))
+        .route("/docs", get(|| async { static_response("text/html; charset=utf-8", FRESH, PAGE.as_bytes()) }))
+        .route("/docs/page.css", get(|| async { static_response("text/css; charset=utf-8", FRESH, STYLE.as_bytes()) }))
+        .route(
+            "/docs/page.js",
+            get(|| async { static_response("text/javascript; charset=utf-8", FRESH, SCRIPT.as_bytes()) }),
+        )
 }
 
 /// The description itself. Belongs behind a key.
@@ -33,7 +36,7 @@ pub fn routes() -> Router {
     Router::new().route("/openapi.json", get(|| async { ([(header::CONTENT_TYPE, "application/json")], json) }))
 }
 
-/// Everything that the server serves, by the faces that serve it.
+/// Everything that the server serves, by the frontends that serve it.
 pub fn description() -> utoipa::openapi::OpenApi {
     let mut whole = Own::openapi();
     whole.merge(crate::openai::Description::openapi());
@@ -50,7 +53,7 @@ pub fn description() -> utoipa::openapi::OpenApi {
     whole
 }
 
-/// What belongs to no face.
+/// What belongs to no frontend.
 #[derive(OpenApi)]
 #[openapi(
     info(
@@ -129,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_description_names_every_face_and_says_what_is_open() {
+    fn the_description_names_every_frontend_and_says_what_is_open() {
         let json = serde_json::to_value(description()).unwrap();
         for path in ["/v1/chat/completions", "/chat/completions", "/v1/models", "/metrics", "/openapi.json", "/docs"] {
             assert!(json["paths"][path].is_object(), "{path} is missing");

@@ -1,5 +1,5 @@
-//! What stands before every route, in this order: number and record, host, origin, key, rate, media type and body. The
-//! first that refuses answers; nothing behind it runs, and no body is read before the key is known.
+//! The checks before every route, in this order: request id and record, host, origin, key, rate, media type and body. The
+//! first that fails decides the answer; nothing behind it runs, and no body is read before the key is known.
 
 pub mod address;
 pub mod body;
@@ -9,12 +9,12 @@ pub mod origin;
 pub mod rate;
 pub mod record;
 
-mod answer;
 mod credential;
 mod layer;
 mod meters;
-mod parting;
 mod refusals;
+mod refused_body;
+mod response_watch;
 mod ticket;
 
 use std::convert::Infallible;
@@ -35,19 +35,18 @@ use gembridge_core::model::Principal;
 use http_body::Body as _;
 use tower_service::Service;
 
-use self::address::{Household, Proxies};
-use self::answer::Revocation;
+use self::address::Proxies;
 use self::body::{Bodies, BodyLimits, Room, check_media};
 use self::host::{Hosts, Via};
 pub use self::layer::{GuardLayer, Renderer};
 use self::meters::Meters;
 use self::origin::{AllowedOrigin, Origins};
-use self::parting::Asked;
-use self::rate::{Allowance, Exceeded, KeyRates, Rate, RateTable};
+use self::rate::{Allowance, Exceeded, Rate, RateLimiter};
 use self::record::Record;
 use self::refusals::Refusals;
+use self::refused_body::PendingBody;
+use self::response_watch::Revocation;
 use self::ticket::{Ticket, Tickets};
-use crate::admin::metrics::names;
 use crate::admin::operator::RefusedOrigin;
 use crate::frontend::Render;
 use crate::identity::{Identity, RequestId};
@@ -105,8 +104,7 @@ pub enum Entry {
 pub struct Guard {
     reach: RwLock<Reach>,
     proxies: Proxies,
-    requests: Option<KeyRates>,
-    failures: RateTable,
+    rates: RateLimiter,
     keys: Arc<dyn KeyRing>,
     tickets: Tickets,
     refusals: Refusals,
@@ -140,8 +138,7 @@ impl Guard {
         Arc::new(Self {
             reach: RwLock::new(config.reach),
             proxies: config.proxies,
-            requests: config.rate.map(KeyRates::new),
-            failures: RateTable::new(config.failure_rate),
+            rates: RateLimiter::new(config.rate, config.failure_rate),
             keys,
             tickets: Tickets::default(),
             refusals: Refusals::default(),
@@ -157,10 +154,7 @@ impl Guard {
 
     /// How often a client may ask from now on. A guard that was made without a limit stays without.
     pub fn set_rates(&self, requests: Rate, failures: Rate) {
-        if let Some(table) = &self.requests {
-            table.set_rate(requests);
-        }
-        self.failures.set_rate(failures);
+        self.rates.set_rates(requests, failures);
     }
 
     /// A ticket in the place of the key that came with a request.
@@ -205,7 +199,7 @@ impl Guard {
         let record = Record::begin(&request, client, &self.meters);
         request.extensions_mut().insert(record.id);
         request.extensions_mut().insert(record.notes.clone());
-        let asked = Asked::by(&request);
+        let body = PendingBody::of(&request);
         let mut marks = Marks::default();
         let (mut response, lease) = match self.admit(entry, &mut request, peer, client, &mut marks).await {
             Ok(Admitted::Preflight(response)) => (response, None),
@@ -215,10 +209,10 @@ impl Guard {
                 record.audit(principal, &response);
                 (response, Some(lease))
             }
-            Err(problem) => (asked.refusal(render(&problem, &record.id), request.into_body()), None),
+            Err(problem) => (body.refuse(render(&problem, &record.id), request.into_body()), None),
         };
         marks.leave(&record, response.headers_mut());
-        answer::watch(response, record, lease)
+        response_watch::watch(response, record, lease)
     }
 
     async fn admit(
@@ -263,13 +257,14 @@ impl Guard {
     }
 
     fn count(&self, owner: &Principal, marks: &mut Marks) -> Result<Option<Allowance>, Problem> {
-        let Some(requests) = &self.requests else { return Ok(None) };
-        requests.take(owner).map(Some).map_err(|Exceeded(allowance)| {
+        self.rates.count_key(owner).map_err(|Exceeded(allowance)| {
             marks.allowance = Some(allowance);
-            metrics::counter!(names::RATE_LIMIT_REJECTIONS, "limit" => "requests").increment(1);
             Problem::new(
                 Kind::RateLimited { retry_after: allowance.reset },
-                format!("more than {} requests with this key; wait, or raise `limits.requests`", allowance.limit),
+                format!(
+                    "rate limit reached: {} requests with this API key; wait, or raise `limits.requests`",
+                    allowance.limit
+                ),
             )
         })
     }
@@ -287,17 +282,16 @@ impl Guard {
             Ok(leased) => return Ok(leased),
             Err(refusal) => refusal,
         };
-        match self.failures.take(Household::from(client)) {
+        match self.rates.count_failure(client) {
             Ok(allowance) => {
                 marks.allowance = Some(allowance);
                 Err(refusal)
             }
             Err(Exceeded(allowance)) => {
                 marks.allowance = Some(allowance);
-                metrics::counter!(names::RATE_LIMIT_REJECTIONS, "limit" => "failures").increment(1);
                 Err(Problem::new(
                     Kind::RateLimited { retry_after: allowance.reset },
-                    "too many requests without a good key from this address; wait, then send a good one",
+                    "too many requests without a valid API key from this address; wait, then send a valid one",
                 ))
             }
         }
@@ -307,10 +301,8 @@ impl Guard {
         let digest = credential::digest(headers)?.or_else(|| self.tickets.redeem(ticket?));
         let message = match digest.map(|digest| KeyLease::take(digest, &self.keys)) {
             Some(Some(leased)) => return Ok(leased),
-            Some(None) => "the key is not known, or was revoked; `gembridge keys list` shows the good ones",
-            None => {
-                "the request carries no key; send `authorization: Bearer <key>`, or make one with `gembridge keys create`"
-            }
+            Some(None) => "invalid API key: it is unknown or was revoked; `gembridge keys list` shows the valid ones",
+            None => "missing API key; send `authorization: Bearer <key>`, or make one with `gembridge keys create`",
         };
         Err(Problem::new(Kind::Unauthenticated, message))
     }
@@ -318,7 +310,8 @@ impl Guard {
     /// Reads the body, and gives a request for a WebSocket what its messages are charged to.
     async fn read_body(&self, request: &mut Request, room: Room) -> Result<(), Problem> {
         check_media(request.method(), request.headers(), request.body())?;
-        let unknown = || Problem::new(Kind::Internal, "missing identity: the key is checked before the body is read");
+        let unknown =
+            || Problem::new(Kind::Internal, "missing identity: the key must be checked before the body is read");
         let owner = request.extensions().get::<Identity>().cloned().ok_or_else(unknown)?;
         let account = self.bodies.account(owner);
         if request.headers().contains_key(UPGRADE) {
@@ -341,8 +334,8 @@ impl Guard {
 
 /// Refuses a request that the accept loop has no capacity for, without any check.
 fn declined(problem: &Problem, render: Render, request: Request, peer: IpAddr) -> Response {
-    let (id, asked) = (RequestId::fresh(), Asked::by(&request));
-    let mut response = asked.refusal(render(problem, &id), request.into_body());
+    let (id, body) = (RequestId::fresh(), PendingBody::of(&request));
+    let mut response = body.refuse(render(problem, &id), request.into_body());
     log_refused(&id, peer, response.status(), problem);
     name(&id, response.headers_mut());
     response
@@ -372,9 +365,9 @@ where
         },
         Ran::Panicked => {
             tracing::error!(request = %record.id, "a route panicked");
-            Problem::new(Kind::Internal, "something went wrong on our side; the log has the request's number")
+            Problem::new(Kind::Internal, "internal error; the log has more under this request id")
         }
-        Ran::Revoked => Problem::new(Kind::Unauthenticated, "the key was revoked or changed while the request ran"),
+        Ran::Revoked => Problem::new(Kind::Unauthenticated, "the API key was revoked or changed while the request ran"),
     };
     render(&problem, &record.id)
 }

@@ -49,11 +49,11 @@ fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de Raw
 
 pub fn read(text: &str) -> Result<Incoming<'_>, Malformed> {
     if text.trim_start().starts_with('[') {
-        return Err(Malformed::Invalid("batches are not taken; send one message at a time"));
+        return Err(Malformed::Invalid("batches are not supported; send one message at a time"));
     }
     let envelope: Envelope<'_> = serde_json::from_str(text).map_err(|error| {
         if error.is_data() {
-            Malformed::Invalid("the message is no JSON-RPC 2.0; send `jsonrpc`, `id`, `method` and `params` once each")
+            Malformed::Invalid("not a JSON-RPC 2.0 message; send `jsonrpc`, `id`, `method` and `params` once each")
         } else {
             Malformed::Unreadable
         }

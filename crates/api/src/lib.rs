@@ -5,6 +5,7 @@
 pub mod acp;
 pub mod admin;
 pub mod catalog;
+mod client_prefix;
 pub mod docs;
 pub mod frontend;
 pub mod guard;
@@ -18,6 +19,6 @@ pub mod problem;
 pub mod routes;
 pub mod server;
 pub mod sse;
-mod still;
+mod static_response;
 pub mod ui;
 pub mod websocket;

@@ -1,4 +1,4 @@
-//! The face that OpenAI clients know: chat completions and models.
+//! The frontend for OpenAI clients: chat completions and models.
 
 mod answer;
 mod begin;

@@ -24,7 +24,7 @@ fn problem(refused: PathRejection) -> Problem {
             ErrorKind::InvalidUtf8InPathParam { key } => {
                 Problem::invalid(key, "the name in the path is not UTF-8; percent-encode the bytes of its UTF-8")
             }
-            other => Problem::new(Kind::Invalid, format!("the path does not name anything: {other}")),
+            other => Problem::new(Kind::Invalid, format!("invalid path: {other}")),
         },
         other => Problem::new(Kind::Internal, other.body_text()),
     }

@@ -1,5 +1,5 @@
-//! The accept loop: HTTP/1.1 and HTTP/2 on plain TCP, with a bound on everything that a stranger can hold open:
-//! connections, the time to send a head, the time to sit idle, the time to not read an answer.
+//! The accept loop: HTTP/1.1 and HTTP/2 on plain TCP, with a bound on everything that a client can hold open: connections,
+//! the time to send a head, the time to be idle, the time to not read a response.
 
 mod activity;
 mod admission;
@@ -161,14 +161,14 @@ impl Server {
         let admission = Admission::new(self.config.connections);
         let context = Arc::new(Context::new(app, &self.config));
         let mut connections = JoinSet::new();
-        let mut bolthole = Bolthole::dig();
+        let mut reserve = ReserveFd::open();
         loop {
             tokio::select! {
                 biased;
                 () = stop.drain.cancelled() => break,
                 () = stop.now.cancelled() => break,
                 Some(ended) = connections.join_next() => report(ended),
-                (stream, peer, room) = accept(&self.listeners, &mut bolthole) => {
+                (stream, peer, room) = accept(&self.listeners, &mut reserve) => {
                     if let Some(slot) = admission.admit(peer.ip(), room) {
                         take(&mut connections, &context, stream, peer, slot);
                     } else {
@@ -194,13 +194,13 @@ impl Server {
     }
 }
 
-/// Waits for all connections. Those without work stay as long as others have some, so that whoever asks on one of them
-/// is told that we are not ready.
+/// Waits for all connections. Those without work stay open as long as others have some, so that a probe on one of them
+/// reads that the gateway is not ready.
 async fn drained(connections: &mut JoinSet<()>, drain: &Drain) {
-    drain.begin();
+    drain.begun.cancel();
     loop {
-        if drain.idlers() >= connections.len() {
-            drain.end();
+        if drain.idle() >= connections.len() {
+            drain.over.cancel();
         }
         tokio::select! {
             ended = connections.join_next() => match ended {
@@ -220,29 +220,29 @@ fn listen(addr: SocketAddr) -> io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
-/// A descriptor that is given up when there is no other, so that one more connection can be taken in, to be told so
-/// or to ask for our health.
-struct Bolthole(Option<File>);
+/// A descriptor that is closed when no other is left, so that one more connection can be accepted: to be refused with an
+/// answer, or to ask for health.
+struct ReserveFd(Option<File>);
 
-impl Bolthole {
-    fn dig() -> Self {
+impl ReserveFd {
+    fn open() -> Self {
         Self(File::open("/dev/null").ok())
     }
 
-    /// Whether there was one to give up.
-    fn give_up(&mut self) -> bool {
+    /// Whether there was one to close.
+    fn release(&mut self) -> bool {
         self.0.take().is_some()
     }
 
     fn refill(&mut self) {
         if self.0.is_none() {
-            *self = Self::dig();
+            *self = Self::open();
         }
     }
 }
 
 /// The next connection of any listener, and what it says of the descriptors. Dropping it loses none.
-async fn accept(listeners: &[TcpListener], bolthole: &mut Bolthole) -> (TcpStream, SocketAddr, Room) {
+async fn accept(listeners: &[TcpListener], reserve: &mut ReserveFd) -> (TcpStream, SocketAddr, Room) {
     if listeners.is_empty() {
         return pending().await;
     }
@@ -257,15 +257,15 @@ async fn accept(listeners: &[TcpListener], bolthole: &mut Bolthole) -> (TcpStrea
         });
         match accepted.await {
             Ok((stream, peer)) => {
-                bolthole.refill();
-                let room = if bolthole.0.is_some() { Room::Descriptor(stream.as_raw_fd()) } else { Room::Last };
+                reserve.refill();
+                let room = if reserve.0.is_some() { Room::Descriptor(stream.as_raw_fd()) } else { Room::Last };
                 return (stream, peer, room);
             }
             // One that was gone before we came to it says nothing about the next.
             Err(gone) if gone.kind() == io::ErrorKind::ConnectionAborted => {}
-            Err(failure) if is_out_of_descriptors(&failure) && bolthole.give_up() => {}
+            Err(failure) if is_out_of_descriptors(&failure) && reserve.release() => {}
             Err(failure) => {
-                bolthole.refill();
+                reserve.refill();
                 tracing::warn!(%failure, "cannot accept connections for now");
                 tokio::time::sleep(OUT_OF_DESCRIPTORS_PAUSE).await;
             }

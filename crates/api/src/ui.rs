@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 
 use crate::path::PathName;
-use crate::still::{FRESH, still};
+use crate::static_response::{FRESH, static_response};
 
 /// Name and bytes of every file; with `.gz` behind the name the same file compressed.
 type Files = &'static [(&'static str, &'static [u8])];
@@ -44,7 +44,7 @@ fn page(files: Files, headers: &HeaderMap) -> Response {
     match find(files, "index.html") {
         // The shell names its parts by their content, so it alone must be asked for each time.
         Some(_) => file(files, "index.html", FRESH, headers),
-        None => still("text/html; charset=utf-8", FRESH, ABSENT.as_bytes()),
+        None => static_response("text/html; charset=utf-8", FRESH, ABSENT.as_bytes()),
     }
 }
 
@@ -61,7 +61,7 @@ const COMPRESSED: &str = ".gz";
 fn file(files: Files, name: &str, caching: &'static str, headers: &HeaderMap) -> Response {
     let compressed = find(files, &format!("{name}{COMPRESSED}")).filter(|_| takes_gzip(headers));
     let bytes = compressed.or_else(|| find(files, name)).unwrap_or_default();
-    let mut response = still(content_type(name), caching, bytes);
+    let mut response = static_response(content_type(name), caching, bytes);
     let headers = response.headers_mut();
     headers.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
     if compressed.is_some() {
@@ -99,7 +99,7 @@ fn content_type(name: &str) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::still::POLICY;
+    use crate::static_response::POLICY;
 
     const BUILT: Files = &[
         ("index.html", b"<html>"),

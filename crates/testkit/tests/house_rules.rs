@@ -116,6 +116,50 @@ fn front_ends_core_and_process_know_no_product() {
     }
 }
 
+/// The folders of `crates/api/src` that each speak one protocol to clients.
+const FRONTENDS: &[&str] = &["acp", "openai"];
+
+/// Which modules at the top of `crates/api/src` each of them uses, tests and comments left out.
+fn module_uses() -> BTreeMap<String, BTreeSet<String>> {
+    let mut uses: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for (path, text) in sources("crates/api/src") {
+        let module = path.strip_prefix("crates/api/src/").unwrap().split(['/', '.']).next().unwrap().to_owned();
+        let code = before_tests(&text).lines().filter(|line| !line.trim_start().starts_with("//"));
+        let used = uses.entry(module.clone()).or_default();
+        for line in code {
+            let names =
+                line.split("crate::").skip(1).map(|rest| rest.split(|c: char| !c.is_alphanumeric() && c != '_'));
+            used.extend(names.filter_map(|mut name| name.next()).map(str::to_owned).filter(|name| *name != module));
+        }
+    }
+    assert!(uses["guard"].contains("problem"), "the test reads imports: {uses:?}");
+    uses
+}
+
+#[test]
+fn no_frontend_knows_another() {
+    let uses = module_uses();
+    for frontend in FRONTENDS {
+        let others: Vec<&&str> = FRONTENDS.iter().filter(|other| uses[*frontend].contains(**other)).collect();
+        assert!(others.is_empty(), "crates/api/src/{frontend} uses {others:?}");
+    }
+}
+
+#[test]
+fn the_modules_of_the_api_use_each_other_in_one_direction() {
+    let uses = module_uses();
+    for module in uses.keys() {
+        let mut reached = BTreeSet::new();
+        let mut next: Vec<&String> = uses[module].iter().collect();
+        while let Some(used) = next.pop() {
+            assert_ne!(used, module, "crates/api/src/{module} is used by what it uses: {reached:?}");
+            if reached.insert(used) {
+                next.extend(uses.get(used).into_iter().flatten());
+            }
+        }
+    }
+}
+
 #[test]
 fn a_file_fits_in_the_head_and_says_what_it_is() {
     for (path, text) in production_sources() {

@@ -1,4 +1,4 @@
-//! Refusals as JSON-RPC errors. The one table of codes of this face.
+//! Refusals as JSON-RPC errors. The one table of codes of this frontend.
 
 use gembridge_core::error::Error;
 use gembridge_core::model::{Failure, FailureKind};

@@ -1,4 +1,4 @@
-//! A tap: sees every message of this face, in both directions.
+//! A tap: sees every message of this frontend, in both directions.
 
 use gembridge_core::model::{ClientId, Timestamp};
 

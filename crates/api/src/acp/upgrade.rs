@@ -83,7 +83,9 @@ async fn switch(app: &Arc<Acp>, mut request: Request, manner: Manner) -> Result<
     let query = decode::query(request.uri().query().unwrap_or_default())?;
     let offer = Offer::read(request.method(), request.version(), request.headers()).map_err(Refused::NotAnUpgrade)?;
     let identity = request.extensions().get::<Identity>().cloned();
-    let identity = identity.ok_or_else(|| Problem::new(Kind::Unauthenticated, "the request carries no key"))?;
+    let identity = identity.ok_or_else(|| {
+        Problem::new(Kind::Unauthenticated, "missing identity: the guard must run before this handler")
+    })?;
     let lease = request.extensions().get::<KeyLease>().cloned();
     let unmetered = || Problem::new(Kind::Internal, "missing memory account: the guard must run before this handler");
     let memory = request.extensions().get::<MemoryAccount>().cloned().ok_or_else(unmetered)?;

@@ -155,7 +155,7 @@ async fn admins_only(request: Request, next: Next) -> Response {
     if rank == Some(Rank::Admin) {
         return next.run(request).await;
     }
-    let message = "this is for admin keys; `gembridge keys create NAME --admin` makes one";
+    let message = "an admin key is needed; `gembridge keys create NAME --admin` makes one";
     Problem::new(Kind::Forbidden, message).into_response()
 }
 
@@ -251,7 +251,7 @@ async fn revoke_key(State(gateway): Gateway, PathName(name): PathName) -> Respon
 fn wish<T: for<'a> Deserialize<'a>>(body: &[u8]) -> Result<T, Problem> {
     // Not repeated in the message: it may hold what should not be shown.
     serde_json::from_slice(body)
-        .map_err(|_| Problem::new(Kind::Invalid, "the body is not what this address takes; `/docs` shows it"))
+        .map_err(|_| Problem::new(Kind::Invalid, "the request body has the wrong form; `/docs` shows the right one"))
 }
 
 fn answer(result: Result<impl Serialize, Problem>) -> Response {

@@ -1,7 +1,7 @@
 //! Whose request it is, by address: the peer, or the last hop that a configured proxy vouches for.
 
 use std::fmt;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::str::FromStr;
 
 use axum::http::HeaderMap;
@@ -88,30 +88,6 @@ impl Proxies {
     }
 }
 
-/// What one client has for its own: an IPv4 address, or the /64 that an IPv6 customer gets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Household(u64);
-
-impl From<IpAddr> for Household {
-    fn from(address: IpAddr) -> Self {
-        match address.to_canonical() {
-            // ::/32 is not assigned to anybody, so the two kinds never meet.
-            IpAddr::V4(address) => Self(u64::from(address.to_bits())),
-            IpAddr::V6(address) => Self(upper_half(address)),
-        }
-    }
-}
-
-impl Household {
-    pub fn to_bits(self) -> u64 {
-        self.0
-    }
-}
-
-fn upper_half(address: Ipv6Addr) -> u64 {
-    u64::try_from(address.to_bits() >> 64).unwrap_or(u64::MAX)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -156,13 +132,5 @@ mod tests {
             headers.insert("x-forwarded-for", forwarded.parse().unwrap());
             assert_eq!(proxies.client(ip(peer), &headers), ip(client), "{peer} {forwarded}");
         }
-    }
-
-    #[test]
-    fn s28_an_ipv6_household_is_its_64() {
-        let household = |text: &str| Household::from(ip(text));
-        assert_eq!(household("2001:db8:1:2::1"), household("2001:db8:1:2:ffff::9"));
-        assert_ne!(household("2001:db8:1:2::1"), household("2001:db8:1:3::1"));
-        assert_eq!(household("::ffff:1.2.3.4"), household("1.2.3.4"));
     }
 }

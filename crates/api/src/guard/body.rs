@@ -154,7 +154,7 @@ impl Bodies {
         loop {
             let frame = timeout_at(deadline, body.frame())
                 .await
-                .map_err(|_| Problem::new(Kind::Invalid, "the body came too slowly; send it in one go"))?;
+                .map_err(|_| Problem::new(Kind::Invalid, "the request body came too slowly; send it in one go"))?;
             match frame {
                 None => return Ok(None),
                 Some(Ok(frame)) => match frame.into_data() {
@@ -163,7 +163,7 @@ impl Bodies {
                     Err(_trailers) => {}
                 },
                 Some(Err(failure)) => {
-                    return Err(Problem::new(Kind::Invalid, format!("the body broke off: {failure}")));
+                    return Err(Problem::new(Kind::Invalid, format!("the request body broke off: {failure}")));
                 }
             }
         }
@@ -228,7 +228,7 @@ fn wrong_media(message: impl Into<String>) -> Problem {
 }
 
 fn too_large(limit: u32) -> Problem {
-    Problem::new(Kind::TooLarge, format!("the body is larger than {limit} bytes; shorten the conversation"))
+    Problem::new(Kind::TooLarge, format!("request body too large: more than {limit} bytes; shorten the conversation"))
 }
 
 fn count(bytes: usize) -> f64 {

@@ -20,7 +20,7 @@ pub fn digest(headers: &HeaderMap) -> Result<Option<Digest>, Problem> {
         if found.is_some_and(|first| !first.matches(&digest)) {
             return Err(Problem::new(
                 Kind::Invalid,
-                "the request carries two different keys; send one, in `authorization` or in `x-api-key`",
+                "the request has two different keys; send one, in `authorization` or in `x-api-key`",
             ));
         }
         found = Some(digest);

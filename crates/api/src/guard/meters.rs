@@ -10,12 +10,12 @@ use metrics::{Counter, Gauge, Histogram};
 
 use crate::admin::metrics::names;
 
-/// Found at the first request: whoever counts is in place by then.
+/// Looked up at the first request: the recorder is installed by then.
 #[derive(Default)]
 pub struct Meters {
     active: OnceLock<Gauge>,
     first_token: OnceLock<Histogram>,
-    /// As many as there are routes, and one for all that nobody serves.
+    /// One for each route, and one for all requests that no route matched.
     routes: Mutex<HashMap<String, OfRoute>>,
     /// As many as there are models that can run.
     models: Mutex<HashMap<String, Tokens>>,

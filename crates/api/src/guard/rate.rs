@@ -1,18 +1,20 @@
-//! How often one key, and one client address without a good key, may ask: a sliding window.
+//! How many requests one key, and one client address without a valid key, may send: a sliding window.
 //!
-//! Addresses share a table of fixed size, so that no number of invented ones grows it. Two of them that share a place
-//! share its allowance; with 65 536 places that is a rare loss of room, never of safety. Keys are few, and each is
-//! counted alone.
+//! Addresses are hashed into a table of fixed size, so that no number of spoofed ones grows it. Two addresses in one bucket
+//! share its allowance; with 65 536 buckets that is rare, and never lets more through. Keys are few, and each is counted
+//! alone.
 
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
+use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use gembridge_core::model::Principal;
 
-use crate::guard::address::Household;
+use crate::admin::metrics::names;
+use crate::client_prefix::ClientPrefix;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
@@ -25,7 +27,7 @@ pub struct Rate {
 pub struct Allowance {
     pub limit: u32,
     pub remaining: u32,
-    /// Until everything that was counted is forgotten, or, when refused, until there is room for one.
+    /// Until everything that was counted is forgotten, or, when refused, until one more is allowed.
     pub reset: Duration,
 }
 
@@ -33,7 +35,7 @@ pub struct Allowance {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exceeded(pub Allowance);
 
-const PLACES: usize = 1 << 16;
+const BUCKETS: usize = 1 << 16;
 /// A window is counted in slices. The requests of a slice are forgotten together, one window after the last of them:
 /// never too early, a fifteenth of a window too late at most, and in time for a burst.
 const SLICES_OF_A_WINDOW: u64 = 15;
@@ -44,114 +46,149 @@ const TICK: Duration = Duration::from_micros(100);
 const COUNT_BITS: u32 = 20;
 const COUNT_MAX: u64 = (1 << COUNT_BITS) - 1;
 
-/// The slices of one place, each where its number says. A plain array, so that the table begins as untouched zero
-/// pages: what no client asked for costs no memory.
-type Place = [u64; SLICES];
+/// The slices of one client, each at its number modulo the length. A plain array, so that the table starts as untouched
+/// zero pages and unused buckets cost no memory.
+type Window = [u64; SLICES];
+
+/// Every limit on requests. The guard asks only this type, so that the counts can be shared by several gateways without a
+/// change elsewhere.
+pub(super) struct RateLimiter {
+    /// `None` for no limit.
+    keys: Option<KeyRates>,
+    addresses: RateTable,
+}
+
+impl RateLimiter {
+    pub(super) fn new(of_key: Option<Rate>, of_address: Rate) -> Self {
+        Self { keys: of_key.map(KeyRates::new), addresses: RateTable::new(of_address) }
+    }
+
+    /// Takes other rates. What was counted at another one is forgotten; keys without a limit stay without.
+    pub(super) fn set_rates(&self, of_key: Rate, of_address: Rate) {
+        if let Some(keys) = &self.keys {
+            keys.set_rate(of_key);
+        }
+        self.addresses.set_rate(of_address);
+    }
+
+    /// Counts a request with a valid key. `None`: there is no limit.
+    pub(super) fn count_key(&self, owner: &Principal) -> Result<Option<Allowance>, Exceeded> {
+        let Some(keys) = &self.keys else { return Ok(None) };
+        keys.take(owner).map(Some).inspect_err(|_| rejected("requests"))
+    }
+
+    /// Counts a request without a valid key.
+    pub(super) fn count_failure(&self, client: IpAddr) -> Result<Allowance, Exceeded> {
+        self.addresses.take(ClientPrefix::from(client)).inspect_err(|_| rejected("failures"))
+    }
+}
+
+fn rejected(limit: &'static str) {
+    metrics::counter!(names::RATE_LIMIT_REJECTIONS, "limit" => limit).increment(1);
+}
 
 /// By address.
-pub struct RateTable {
+struct RateTable {
     start: Instant,
     hasher: RandomState,
     counted: Mutex<Counted>,
 }
 
 struct Counted {
-    pace: Pace,
-    places: Vec<Place>,
+    limit: Limit,
+    windows: Vec<Window>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Pace {
+struct Limit {
     rate: Rate,
     /// In ticks.
     window: u64,
 }
 
 impl RateTable {
-    pub fn new(rate: Rate) -> Self {
+    fn new(rate: Rate) -> Self {
         Self { start: Instant::now(), hasher: RandomState::new(), counted: Mutex::new(Counted::new(rate)) }
     }
 
-    /// Takes another rate. What was counted at another one is forgotten.
-    pub fn set_rate(&self, rate: Rate) {
+    fn set_rate(&self, rate: Rate) {
         let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
-        if counted.pace != Pace::new(rate) {
+        if counted.limit != Limit::new(rate) {
             *counted = Counted::new(rate);
         }
     }
 
     /// Counts one request of a client, or refuses it.
-    pub fn take(&self, client: Household) -> Result<Allowance, Exceeded> {
+    fn take(&self, client: ClientPrefix) -> Result<Allowance, Exceeded> {
         self.take_at(client, Instant::now())
     }
 
-    fn take_at(&self, client: Household, now: Instant) -> Result<Allowance, Exceeded> {
+    fn take_at(&self, client: ClientPrefix, now: Instant) -> Result<Allowance, Exceeded> {
         let now = ticks(now.saturating_duration_since(self.start));
         let hash = self.hasher.hash_one(client.to_bits());
         let mut held = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
-        let pace = held.pace;
-        pace.take(&mut held.places[usize::try_from(hash % PLACES as u64).unwrap_or(0)], now)
+        let limit = held.limit;
+        limit.take(&mut held.windows[usize::try_from(hash % BUCKETS as u64).unwrap_or(0)], now)
     }
 }
 
 /// By key, whichever addresses it is used from.
-pub struct KeyRates {
+struct KeyRates {
     start: Instant,
     counted: Mutex<CountedKeys>,
 }
 
 struct CountedKeys {
-    pace: Pace,
-    places: HashMap<Principal, Place>,
+    limit: Limit,
+    windows: HashMap<Principal, Window>,
 }
 
 /// More keys than a gateway has; beyond it those that have not asked within a window are forgotten.
 const MOST_KEYS: usize = 4_096;
 
 impl KeyRates {
-    pub fn new(rate: Rate) -> Self {
-        let counted = CountedKeys { pace: Pace::new(rate), places: HashMap::new() };
+    fn new(rate: Rate) -> Self {
+        let counted = CountedKeys { limit: Limit::new(rate), windows: HashMap::new() };
         Self { start: Instant::now(), counted: Mutex::new(counted) }
     }
 
-    /// Takes another rate. What was counted at another one is forgotten.
-    pub fn set_rate(&self, rate: Rate) {
+    fn set_rate(&self, rate: Rate) {
         let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
-        if counted.pace != Pace::new(rate) {
-            *counted = CountedKeys { pace: Pace::new(rate), places: HashMap::new() };
+        if counted.limit != Limit::new(rate) {
+            *counted = CountedKeys { limit: Limit::new(rate), windows: HashMap::new() };
         }
     }
 
     /// Counts one request of a key, or refuses it.
-    pub fn take(&self, owner: &Principal) -> Result<Allowance, Exceeded> {
+    fn take(&self, owner: &Principal) -> Result<Allowance, Exceeded> {
         self.take_at(owner, Instant::now())
     }
 
     fn take_at(&self, owner: &Principal, now: Instant) -> Result<Allowance, Exceeded> {
         let now = ticks(now.saturating_duration_since(self.start));
         let mut held = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
-        let CountedKeys { pace, places } = &mut *held;
-        if let Some(place) = places.get_mut(owner) {
-            return pace.take(place, now);
+        let CountedKeys { limit, windows } = &mut *held;
+        if let Some(window) = windows.get_mut(owner) {
+            return limit.take(window, now);
         }
-        if places.len() >= MOST_KEYS {
-            places.retain(|_, place| pace.remembered(place, now).next().is_some());
+        if windows.len() >= MOST_KEYS {
+            windows.retain(|_, window| limit.remembered(window, now).next().is_some());
         }
-        if places.len() >= MOST_KEYS {
-            // Every one of thousands of keys is in use: rather count them anew than refuse one that asks rarely.
-            places.clear();
+        if windows.len() >= MOST_KEYS {
+            // Thousands of keys in use at once: to start counting anew is better than to refuse one that asks rarely.
+            windows.clear();
         }
-        pace.take(places.entry(owner.clone()).or_insert([0; SLICES]), now)
+        limit.take(windows.entry(owner.clone()).or_insert([0; SLICES]), now)
     }
 }
 
 impl Counted {
     fn new(rate: Rate) -> Self {
-        Self { pace: Pace::new(rate), places: vec![[0; SLICES]; PLACES] }
+        Self { limit: Limit::new(rate), windows: vec![[0; SLICES]; BUCKETS] }
     }
 }
 
-impl Pace {
+impl Limit {
     fn new(rate: Rate) -> Self {
         // A count beyond its bits could not be held, nor a window shorter than its slices.
         let most = u32::try_from(COUNT_MAX).unwrap_or(u32::MAX);
@@ -159,25 +196,25 @@ impl Pace {
         Self { rate: Rate { requests: rate.requests.min(most), window: rate.window }, window }
     }
 
-    /// Counts one request in this place, or refuses it.
-    fn take(self, place: &mut Place, now: u64) -> Result<Allowance, Exceeded> {
+    /// Counts one request in this window, or refuses it.
+    fn take(self, counts: &mut Window, now: u64) -> Result<Allowance, Exceeded> {
         let limit = u64::from(self.rate.requests);
-        let used: u64 = self.remembered(place, now).map(|(_, count)| count).sum();
+        let used: u64 = self.remembered(counts, now).map(|(_, count)| count).sum();
         if used >= limit {
-            return Err(Exceeded(self.allowance(used, self.until_room(place, now, used))));
+            return Err(Exceeded(self.allowance(used, self.until_room(counts, now, used))));
         }
         let width = self.window.div_ceil(SLICES_OF_A_WINDOW);
-        let slice = &mut place[usize::try_from(now / width % SLICES as u64).unwrap_or(0)];
+        let slice = &mut counts[usize::try_from(now / width % SLICES as u64).unwrap_or(0)];
         let (last, count) = unpack(*slice);
-        // What stands there from a whole round ago is older than a window.
+        // A slice of an earlier round is older than a window.
         let counted = if last / width == now / width { count + 1 } else { 1 };
         *slice = now << COUNT_BITS | counted.min(COUNT_MAX);
         Ok(self.allowance(used + 1, TICK.saturating_mul(u32::try_from(self.window).unwrap_or(u32::MAX))))
     }
 
     /// The slices that count, as the time of their last request and their number of requests.
-    fn remembered(self, place: &Place, now: u64) -> impl Iterator<Item = (u64, u64)> {
-        place.iter().copied().map(unpack).filter(move |(last, count)| *count > 0 && now < last + self.window)
+    fn remembered(self, counts: &Window, now: u64) -> impl Iterator<Item = (u64, u64)> {
+        counts.iter().copied().map(unpack).filter(move |(last, count)| *count > 0 && now < last + self.window)
     }
 
     fn allowance(self, used: u64, reset: Duration) -> Allowance {
@@ -186,8 +223,8 @@ impl Pace {
     }
 
     /// When enough of the oldest slices are forgotten.
-    fn until_room(self, place: &Place, now: u64, mut used: u64) -> Duration {
-        let mut slices: Vec<_> = self.remembered(place, now).collect();
+    fn until_room(self, counts: &Window, now: u64, mut used: u64) -> Duration {
+        let mut slices: Vec<_> = self.remembered(counts, now).collect();
         slices.sort_unstable();
         let mut at = now + self.window;
         for (last, count) in slices {
@@ -211,7 +248,7 @@ fn ticks(time: Duration) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+    use std::net::{Ipv4Addr, Ipv6Addr};
 
     use super::*;
 
@@ -221,8 +258,8 @@ mod tests {
         RateTable::new(Rate { requests, window: MINUTE })
     }
 
-    fn client(number: u8) -> Household {
-        Household::from(IpAddr::V4(Ipv4Addr::new(192, 0, 2, number)))
+    fn client(number: u8) -> ClientPrefix {
+        ClientPrefix::from(IpAddr::V4(Ipv4Addr::new(192, 0, 2, number)))
     }
 
     #[test]
@@ -313,9 +350,9 @@ mod tests {
         let now = table.start;
         for network in 0..1_000_000_u128 {
             let address = Ipv6Addr::from_bits((0x2001_0db8 << 96) | (network << 64));
-            assert!(table.take_at(Household::from(IpAddr::V6(address)), now).is_ok());
+            assert!(table.take_at(ClientPrefix::from(IpAddr::V6(address)), now).is_ok());
         }
-        assert!(PLACES * size_of::<Place>() <= 8 << 20);
+        assert!(BUCKETS * size_of::<Window>() <= 8 << 20);
     }
 
     #[test]
@@ -333,7 +370,7 @@ mod tests {
         assert!(rates.take_at(&key(0), rates.start).is_err());
         let later = rates.start + MINUTE + Duration::from_millis(1);
         assert!(rates.take_at(&key(MOST_KEYS), later).is_ok());
-        assert_eq!(rates.counted.lock().unwrap().places.len(), 1);
+        assert_eq!(rates.counted.lock().unwrap().windows.len(), 1);
         rates.set_rate(Rate { requests: 2, window: MINUTE });
         assert_eq!(rates.take_at(&key(0), later).unwrap().remaining, 1);
     }

@@ -1,5 +1,5 @@
-//! What the log and the metrics say about a request: one record when it starts, one when its answer has ended. Never
-//! what was asked or answered.
+//! The access log and the metrics of a request: one record when it starts, one when its response has ended. Never what was
+//! asked or answered.
 
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -81,7 +81,7 @@ impl Ending {
 pub struct Record {
     pub id: RequestId,
     pub notes: RequestNotes,
-    /// A path that nobody serves is a stranger's text: it may stand in the log, but not become a label.
+    /// `None` where no route matched: the path is then any text, fit for the log but not for a label of metrics.
     route: Option<MatchedPath>,
     method: Method,
     status: Option<StatusCode>,
@@ -94,7 +94,7 @@ pub struct Record {
 impl Record {
     pub fn begin(request: &Request, client: IpAddr, meters: &Arc<Meters>) -> Self {
         let id = RequestId::fresh();
-        // Text of strangers goes in as strings: the log's writers escape those, and not what is only displayed.
+        // Text of clients is passed as strings, which the log's writers escape; displayed values they do not.
         tracing::info!(
             target: "gembridge::request",
             request = id.text(&mut [0; RequestId::LENGTH]),
@@ -121,7 +121,7 @@ impl Record {
         self.status = Some(status);
     }
 
-    /// Notes for the audit who was answered how: never what was said.
+    /// Writes to the audit log who was answered with which status: never what was said.
     pub fn audit(&self, principal: Principal, response: &Response) {
         let (id, route, method) = (self.id, self.route.clone(), self.method.clone());
         let session = response.headers().get(SESSION_HEADER).cloned();

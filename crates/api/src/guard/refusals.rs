@@ -1,4 +1,4 @@
-//! The origins that were refused of late, for the operator who may want to allow one.
+//! The origins that were refused recently, for the operator who may want to allow one.
 
 use std::sync::{Mutex, PoisonError};
 

@@ -1,4 +1,5 @@
-//! Tickets: each stands once, for half a minute, in the place of a key that a browser cannot send.
+//! Tickets: each replaces, once and within thirty seconds, a key that a browser cannot send. All of them are behind
+//! [`Tickets`], so that several gateways can share them without a change elsewhere.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -36,7 +37,7 @@ impl Tickets {
     pub(super) fn issue(&self, lease: &KeyLease) -> Result<Ticket, Problem> {
         let secret = Key::generate().map_err(|failure| {
             tracing::error!(%failure, "no randomness for a ticket");
-            Problem::new(Kind::Internal, "no ticket can be made now; the log says why")
+            Problem::new(Kind::Internal, "cannot make a ticket: no randomness; the log has more under this request id")
         })?;
         let now = Instant::now();
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
@@ -46,11 +47,14 @@ impl Tickets {
         if own.clone().count() >= MOST_OF_ONE_KEY {
             let oldest = own.map(|ticket| ticket.until).min().unwrap_or(now);
             let kind = Kind::RateLimited { retry_after: oldest.saturating_duration_since(now) };
-            return Err(Problem::new(kind, format!("{MOST_OF_ONE_KEY} tickets of this key wait to be used; use one")));
+            return Err(Problem::new(
+                kind,
+                format!("{MOST_OF_ONE_KEY} unused tickets of this API key; use one of them first"),
+            ));
         }
         if waiting.len() >= MOST {
             let kind = Kind::Unavailable { retry_after: GOOD_FOR };
-            return Err(Problem::new(kind, "too many tickets wait to be used; try again in half a minute"));
+            return Err(Problem::new(kind, "too many unused tickets; try again in half a minute"));
         }
         waiting.push(Waiting { ticket: secret.digest(), key, until: now + GOOD_FOR });
         Ok(Ticket { text: secret.expose().to_owned(), good_for: GOOD_FOR })

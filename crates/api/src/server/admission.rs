@@ -8,16 +8,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rustix::process::{Resource, getrlimit};
 
 use crate::admin::metrics::names;
-use crate::guard::address::Household;
+use crate::client_prefix::ClientPrefix;
 use crate::server::Connections;
 
-/// Descriptors that connections never take: agents, the store and the log need them most when there are few.
+/// Descriptors that connections never use: agents, the store and the log need them most when few are left.
 const RESERVE: std::ops::RangeInclusive<u64> = 32..=4200;
 
 pub struct Admission {
     limits: Connections,
     /// The first descriptor of the reserve. The system gives out the lowest that is free, so that a connection that
-    /// got a higher one came when all others were taken, by whomever.
+    /// got a higher one came when all lower ones were in use.
     reserve: usize,
     held: Arc<Mutex<Held>>,
 }
@@ -27,20 +27,20 @@ struct Held {
     regular: usize,
     spare: usize,
     /// As many entries as there are connections, at most.
-    by_address: HashMap<Household, usize>,
+    by_address: HashMap<ClientPrefix, usize>,
 }
 
 /// The right to one connection. Dropping it gives it back.
 pub struct Slot {
     kind: Kind,
-    address: Option<Household>,
+    address: Option<ClientPrefix>,
     held: Arc<Mutex<Held>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Regular,
-    /// Beyond the bounds: told so, health aside, and closed.
+    /// Beyond the limits: refused with an answer, health aside, and closed.
     Spare,
 }
 
@@ -65,7 +65,7 @@ impl Admission {
             Room::Descriptor(number) => usize::try_from(number).is_ok_and(|number| number >= self.reserve),
             Room::Last => true,
         };
-        let address = (!peer.to_canonical().is_loopback()).then(|| Household::from(peer));
+        let address = (!peer.to_canonical().is_loopback()).then(|| ClientPrefix::from(peer));
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         let of_address = address.and_then(|address| held.by_address.get(&address)).copied().unwrap_or(0);
         let has_room = held.regular < self.limits.most && !is_reserved;
@@ -118,7 +118,7 @@ pub fn set_aside() -> usize {
     left(reserve(descriptors()))
 }
 
-/// Some are for connections that are only told to come back, and for what is opened for a moment.
+/// Some are for connections that are only refused, and for files that are opened for a moment.
 fn left(reserve: usize) -> usize {
     reserve - reserve / 16 - 8
 }

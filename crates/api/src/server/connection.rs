@@ -41,7 +41,7 @@ const HTTP2_PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 const BUFFER: usize = 128 << 10;
 /// What a connection beyond the bounds gets to ask its one question.
 const SPARE_DEADLINE: Duration = Duration::from_secs(2);
-/// Others wait to be told the same.
+/// Others wait to be refused.
 const SPARE_LINGER: Duration = Duration::from_millis(50);
 
 /// What all connections of a server share.
@@ -96,7 +96,7 @@ struct Link {
     local: Option<SocketAddr>,
     kind: Kind,
     afterwards: Afterwards,
-    /// Whether it heard that no new work is taken.
+    /// Whether new requests on it are refused, since the server drains.
     declines: AtomicBool,
 }
 
@@ -122,15 +122,15 @@ pub async fn serve(context: Arc<Context>, stream: TcpStream, peer: SocketAddr, s
     let mut leaving = Leaving::No;
     let opening = {
         let mut opening = pin!(timeout(deadlines.head, opening(socket.stream())));
-        // What has come is served, even if the word to drain came with it.
+        // A request that has arrived is served, even if the drain began at the same moment.
         tokio::select! {
             biased;
             opening = &mut opening => opening,
-            () = link.context.drain.begun() => {
+            () = link.context.drain.begun.cancelled() => {
                 leaving = link.decline();
                 tokio::select! {
                     opening = &mut opening => opening,
-                    () = link.context.drain.over() => return,
+                    () = link.context.drain.over.cancelled() => return,
                 }
             }
         }
@@ -184,7 +184,7 @@ struct Idler(Arc<Context>);
 
 impl Drop for Idler {
     fn drop(&mut self) {
-        self.0.drain.leave();
+        self.0.drain.remove_idle();
     }
 }
 
@@ -192,21 +192,21 @@ impl Link {
     /// No new work on this connection.
     fn decline(&self) -> Leaving {
         self.declines.store(true, Ordering::Relaxed);
-        self.context.drain.idle();
+        self.context.drain.add_idle();
         Leaving::Idle { _counted: Idler(Arc::clone(&self.context)) }
     }
 
     /// Whether the connection ends with what it is at. `true` once.
     fn has_to_leave(&self, leaving: &mut Leaving) -> bool {
         let drain = &self.context.drain;
-        if matches!(leaving, Leaving::No) && drain.has_begun() {
+        if matches!(leaving, Leaving::No) && drain.begun.is_cancelled() {
             *leaving = match self.activity.phase() {
                 Phase::Busy => Leaving::Told,
                 Phase::Head { .. } | Phase::Idle { .. } => self.decline(),
             };
             return matches!(leaving, Leaving::Told);
         }
-        let goes = matches!(leaving, Leaving::Idle { .. }) && drain.is_over();
+        let goes = matches!(leaving, Leaving::Idle { .. }) && drain.over.is_cancelled();
         if goes {
             *leaving = Leaving::Told;
         }
@@ -224,15 +224,17 @@ impl Link {
             let mut connection = builder.serve_connection(TokioIo::new(socket), service).with_upgrades();
             let mut clock = Clock::new(deadlines, Rests::Yes);
             let rests = {
-                let mut words = pin!(async { tokio::join!(self.context.drain.begun(), self.context.drain.over()) });
+                let mut drained = pin!(async {
+                    tokio::join!(self.context.drain.begun.cancelled(), self.context.drain.over.cancelled())
+                });
                 let mut registered = false;
                 let mut step = |cx: &mut std::task::Context<'_>| {
-                    // First what has come, then the word to drain: a request that was sent before it is answered.
+                    // First the connection, then the drain: a request that was sent before the drain is answered.
                     let mut polled = Pin::new(&mut connection).poll(cx);
                     // Polled once, to be woken by it: its waker stays good, since a connection never changes its task.
-                    // The lists behind the words are shared by all connections, so that flags are read from then on.
+                    // The lists of waiters are shared by all connections, so that only the flags are read from then on.
                     if polled.is_pending() && !registered {
-                        registered = words.as_mut().poll(cx).is_pending() || self.context.drain.is_over();
+                        registered = drained.as_mut().poll(cx).is_pending() || self.context.drain.over.is_cancelled();
                     }
                     if polled.is_pending() && self.has_to_leave(&mut leaving) {
                         Pin::new(&mut connection).graceful_shutdown();
@@ -273,14 +275,14 @@ impl Link {
                 biased;
                 readable = socket.stream().readable() => return readable.is_ok(),
                 () = sleep_until(end) => return false,
-                () = drain.begun() => *leaving = self.decline(),
+                () = drain.begun.cancelled() => *leaving = self.decline(),
             }
         }
         tokio::select! {
             biased;
             readable = socket.stream().readable() => readable.is_ok(),
             () = sleep_until(end) => false,
-            () = drain.over() => false,
+            () = drain.over.cancelled() => false,
         }
     }
 
@@ -292,7 +294,7 @@ impl Link {
         let mut connection = pin!(link.context.http2.serve_connection(TokioIo::new(socket), service));
         let mut clock = Clock::new(deadlines, Rests::No);
         let mut draining = Listening::new(&link.context.drain);
-        let mut word = pin!(link.context.drain.begun());
+        let mut word = pin!(link.context.drain.begun.cancelled());
         poll_fn(|cx| {
             let mut polled = connection.as_mut().poll(cx);
             if polled.is_pending() && draining.hears(word.as_mut(), cx) {
@@ -354,7 +356,7 @@ fn report(ended: Result<(), hyper::Error>) {
     }
 }
 
-/// Hears once that the server drains.
+/// Notices once that the server drains.
 struct Listening<'a> {
     drain: &'a Drain,
     registered: bool,
@@ -366,8 +368,8 @@ impl<'a> Listening<'a> {
         Self { drain, registered: false, heard: false }
     }
 
-    /// `true` once. The word is polled once to be woken by it; its waker stays good, since a connection never changes
-    /// its task. After that a flag is read: the lists behind the word are shared by all connections.
+    /// `true` once. The token's future is polled once to be woken by it; its waker stays valid, since a connection never
+    /// changes its task. After that the flag is read: the list of waiters is shared by all connections.
     fn hears(&mut self, word: Pin<&mut impl Future<Output = ()>>, cx: &mut std::task::Context<'_>) -> bool {
         if self.heard {
             return false;
@@ -375,7 +377,7 @@ impl<'a> Listening<'a> {
         if !std::mem::replace(&mut self.registered, true) {
             self.heard = word.poll(cx).is_ready();
         }
-        self.heard |= self.drain.has_begun();
+        self.heard |= self.drain.begun.is_cancelled();
         self.heard
     }
 }
@@ -394,7 +396,7 @@ enum Expired {
     Rest,
 }
 
-/// The one timer of a connection. It is moved only to ring earlier; when it rings too early it is set again, so that
+/// The one timer of a connection. It is only ever moved to an earlier time; when it fires too early it is set again, so that
 /// a busy connection does not touch it.
 struct Clock {
     deadlines: Deadlines,

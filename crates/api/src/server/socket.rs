@@ -1,5 +1,5 @@
 //! A connection's socket. It gives up on a peer that does not read, lets one that still sends read the answer, and
-//! notices one that leaves while nobody reads from it.
+//! notices one that disconnects while nothing is read from it.
 
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
@@ -29,9 +29,9 @@ pub struct Socket {
     stall: Option<Pin<Box<Sleep>>>,
     closing: Closing,
     unread: Unread,
-    /// What goes out in place of a bare refusal, and how much of it has.
+    /// What is left of the response that replaces hyper's bare refusal.
     rejection: Option<Bytes>,
-    /// Held as long as the socket is open, also by whoever takes it over in an upgrade.
+    /// Held as long as the socket is open, also after an upgrade.
     _slot: Slot,
 }
 
@@ -42,7 +42,7 @@ enum Closing {
     Lingering(Pin<Box<Sleep>>),
 }
 
-/// What is known of bytes that have come and that nobody has asked for yet.
+/// What is known of bytes that have arrived and were not read yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Unread {
     Unknown,
@@ -89,7 +89,7 @@ impl Socket {
         let limit = self.deadlines.send;
         let stall = self.stall.get_or_insert_with(|| Box::pin(sleep(limit)));
         ready!(stall.as_mut().poll(cx));
-        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client does not read its answer")))
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client does not read its response")))
     }
 
     /// Fails when the peer has closed its end while it is being answered; otherwise the task is woken when it does. To

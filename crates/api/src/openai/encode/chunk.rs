@@ -6,6 +6,7 @@ use gembridge_core::model::Text;
 
 use super::{Head, Pieces};
 use crate::openai::wire;
+use crate::sse;
 
 /// Writes the chunks of all answers of a request.
 pub(in crate::openai) struct Chunks {
@@ -85,7 +86,7 @@ impl Chunks {
             let last = event(&self.wire(Vec::new(), wire::ChunkUsage::Sum(usage)));
             self.out.put_slice(&last);
         }
-        self.out.put_slice(b"data: [DONE]\n\n");
+        sse::data(&mut self.out, b"[DONE]");
     }
 
     pub(in crate::openai) fn out(&mut self) -> &mut BytesMut {
@@ -125,12 +126,8 @@ impl Chunks {
     }
 }
 
-/// JSON of a serialiser has no line ends.
 fn event(chunk: &wire::CompletionChunk<'_>) -> Vec<u8> {
-    let mut event = b"data: ".to_vec();
-    serde_json::to_writer(&mut event, chunk).expect("a chunk holds strings and numbers only");
-    event.extend_from_slice(b"\n\n");
-    event
+    sse::json(chunk).expect("a chunk holds strings and numbers only")
 }
 
 pub(in crate::openai) struct ChunkPieces<'a> {

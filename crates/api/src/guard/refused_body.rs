@@ -1,4 +1,4 @@
-//! How a refused request ends whose body may still be on its way.
+//! Refusing a request whose body may still be on its way.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -13,24 +13,24 @@ use bytes::Bytes;
 use http_body::{Body as _, Frame, SizeHint};
 use tokio::time::{Sleep, sleep};
 
-/// What of a request decides how it can be refused.
-pub struct Asked {
+/// What is to be known of a request's body when the request is refused.
+pub struct PendingBody {
     version: Version,
     has_body: bool,
 }
 
-impl Asked {
-    pub fn by(request: &Request) -> Self {
+impl PendingBody {
+    pub fn of(request: &Request) -> Self {
         Self { version: request.version(), has_body: !request.body().is_end_stream() }
     }
 
     /// The refusal as it goes out, with what is left of the request's body.
-    pub fn refusal(&self, mut response: Response, body: Body) -> Response {
+    pub fn refuse(&self, mut response: Response, body: Body) -> Response {
         if !self.has_body {
             return response;
         }
         if self.version >= Version::HTTP_2 {
-            return response.map(|answer| Body::new(Parting::new(answer, body)));
+            return response.map(|answer| Body::new(RefusedBody::new(answer, body)));
         }
         // The rest of its body will not be read, so nothing can follow it on this connection.
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
@@ -43,17 +43,17 @@ const MOST: usize = 1 << 20;
 /// For the client to notice the answer.
 const LINGER: Duration = Duration::from_secs(2);
 
-/// An answer over HTTP/2 that is there at once, and ends with the body that it refuses. A stream that ends before its
-/// body is reset, and many clients then drop the answer that they had. So what a client may have sent before it could
-/// know is thrown away first, as it is on a socket of HTTP/1 that closes.
-struct Parting {
+/// A response over HTTP/2 that is sent at once and ends when the request body that it refuses has ended. A stream whose
+/// response ends before the request is reset, and many clients then drop the response that they had received. So what a
+/// client may have sent before it could know is discarded first, as on a socket of HTTP/1 that closes.
+struct RefusedBody {
     answer: Body,
     refused: Body,
     left: usize,
     limit: Pin<Box<Sleep>>,
 }
 
-impl Parting {
+impl RefusedBody {
     fn new(answer: Body, refused: Body) -> Self {
         Self { answer, refused, left: MOST, limit: Box::pin(sleep(LINGER)) }
     }
@@ -70,7 +70,7 @@ impl Parting {
     }
 }
 
-impl http_body::Body for Parting {
+impl http_body::Body for RefusedBody {
     type Data = Bytes;
     type Error = axum::Error;
 

@@ -1,4 +1,4 @@
-//! The answer on its way out: who may still read it, and when it has ended.
+//! The response while it is sent: cut when its key is revoked, recorded when it ends.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
@@ -13,12 +13,12 @@ use tokio::sync::watch;
 use crate::guard::record::{Ending, Record};
 use crate::keys::KeyLease;
 
-/// The end of a key, as one task waits for it. Asked often: the list of all who wait is shared by every stream, and is
+/// The end of a key, as one task waits for it. Polled often: the list of waiters is shared by every stream, so it is
 /// touched only when keys have changed.
 pub(super) struct Revocation {
     ended: Pin<Box<dyn Future<Output = ()> + Send>>,
     changes: watch::Receiver<u64>,
-    /// Whom a change wakes.
+    /// The task that a change wakes.
     known: Option<Waker>,
 }
 

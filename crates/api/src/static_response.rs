@@ -1,16 +1,16 @@
-//! Parts of our own pages, as every browser gets them: from the binary, under one policy.
+//! The files of our pages: from the binary, under one content security policy.
 
 use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 
-/// Nothing from elsewhere, nothing inline, in nobody's frame.
+/// Nothing from other origins, nothing inline, never in a frame.
 pub(crate) const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
                                  connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 
-/// Asked for again each time it is needed.
+/// Revalidated each time.
 pub(crate) const FRESH: &str = "no-cache";
 
-pub(crate) fn still(content_type: &'static str, caching: &'static str, bytes: &'static [u8]) -> Response {
+pub(crate) fn static_response(content_type: &'static str, caching: &'static str, bytes: &'static [u8]) -> Response {
     let headers = [
         (header::CONTENT_TYPE, content_type),
         (header::CONTENT_SECURITY_POLICY, POLICY),
