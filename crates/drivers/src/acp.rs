@@ -8,23 +8,23 @@ mod driver;
 mod fence;
 mod launch;
 mod open;
-mod births;
+mod creation_times;
 mod session;
 mod client_rights;
 mod prompt_filter;
 mod connection;
 mod outbox;
 mod router;
-mod table;
-mod hands;
+mod routing_table;
+mod client_methods;
 mod own_tools;
-mod repeat;
+mod retry_dedup;
 mod process;
 mod decode;
 mod encode;
 mod error;
 mod wire;
-mod arrivals;
+mod single_flight;
 #[cfg(test)]
 mod fuzz;
 

@@ -2,7 +2,7 @@
 
 mod glob;
 mod installation;
-mod places;
+mod search_path;
 mod probe;
 mod version;
 
@@ -111,10 +111,10 @@ impl Search<'_> {
     /// A bare name: PATH first, then the usual places.
     fn by_name(&self, name: &str) -> Option<Found> {
         let in_folder = |folder: PathBuf| self.executable(&folder.join(name));
-        if let Some(program) = places::on_path(self.environment).find_map(in_folder) {
+        if let Some(program) = search_path::on_path(self.environment).find_map(in_folder) {
             return Some(Found { program, by: FoundBy::Path });
         }
-        let program = places::usual(self.environment, self.probe).find_map(in_folder)?;
+        let program = search_path::usual(self.environment, self.probe).find_map(in_folder)?;
         Some(Found { program, by: FoundBy::UsualPlace })
     }
 

@@ -1,4 +1,4 @@
-//! The configuration: flags over environment over `.env` over `gembridge.toml` over defaults, each value with its origin.
+//! The configuration: flags over environment over `.env` over `gembridge.toml` over defaults, each value with its source.
 //!
 //! Everything is read from the operator's own config folder (or the file named by `--config`). A project folder is
 //! never looked at.
@@ -10,7 +10,7 @@ pub mod folders;
 #[cfg(test)]
 mod fuzz;
 pub mod key;
-pub mod origin;
+pub mod source;
 pub mod private_file;
 pub mod schema;
 pub mod settings;
@@ -34,8 +34,8 @@ pub use env::Environment;
 pub use error::ConfigError;
 pub use folders::Folders;
 pub use key::Key;
-pub use origin::Origin;
 pub use settings::Settings;
+pub use source::Source;
 
 /// What the configuration is made from.
 #[derive(Clone)]
@@ -63,7 +63,7 @@ pub struct Config {
     pub environment: Environment,
     /// What was passed over, for the log.
     pub warnings: Vec<String>,
-    origins: BTreeMap<Key, Origin>,
+    source_of: BTreeMap<Key, Source>,
     /// `[agents]` as it was written, for `config show`.
     agents: toml::Table,
 }
@@ -98,7 +98,7 @@ impl Config {
             .into_iter()
             .map(|(name, meant)| format!("variable `{name}` means nothing; did you mean `{meant}`?"));
         let warnings = warnings.into_iter().chain(misspelt).collect();
-        Ok(Self { settings, folders, file, environment, warnings, origins: layers.origins, agents })
+        Ok(Self { settings, folders, file, environment, warnings, source_of: layers.source_of, agents })
     }
 
     /// The profile of every agent: the built-in ones with the operator's changes, and the operator's own.
@@ -107,8 +107,8 @@ impl Config {
     }
 
     /// Where the value of `key` comes from.
-    pub fn origin(&self, key: &Key) -> &Origin {
-        self.origins.get(key).unwrap_or(&Origin::Default)
+    pub fn source(&self, key: &Key) -> &Source {
+        self.source_of.get(key).unwrap_or(&Source::Default)
     }
 }
 
@@ -123,7 +123,7 @@ impl Settings {
 #[derive(Default)]
 struct Layers {
     table: toml::Table,
-    origins: BTreeMap<Key, Origin>,
+    source_of: BTreeMap<Key, Source>,
 }
 
 impl Layers {
@@ -143,7 +143,7 @@ impl Layers {
         };
         for (name, model) in mapping {
             let value = toml::Value::String(model.as_str().to_owned());
-            self.set(&Key::dotted("models").child(&name), value, Origin::ModelsFile { path: path.to_owned() });
+            self.set(&Key::dotted("models").child(&name), value, Source::ModelsFile { path: path.to_owned() });
         }
         None
     }
@@ -165,7 +165,7 @@ impl Layers {
                 }))
             });
             if let Some(Some(value)) = found {
-                self.set(&key, value.clone(), Origin::File { path: path.clone(), line });
+                self.set(&key, value.clone(), Source::File { path: path.clone(), line });
             }
         }
         Ok(ConfigFile::Read(path))
@@ -192,26 +192,26 @@ impl Layers {
         let from_file = dotenv::as_environment(&entries);
         for assignment in variables::read(&from_file, &agents)? {
             let line = entries.iter().find(|entry| entry.name == assignment.variable).map_or(0, |entry| entry.line);
-            let origin = Origin::DotEnv { path: dotenv.to_owned(), line, variable: assignment.variable.clone() };
-            self.assign(assignment, origin)?;
+            let source = Source::DotEnv { path: dotenv.to_owned(), line, variable: assignment.variable.clone() };
+            self.assign(assignment, source)?;
         }
         for assignment in variables::read(environment, &agents)? {
-            let origin = Origin::Environment { variable: assignment.variable.clone() };
-            self.assign(assignment, origin)?;
+            let source = Source::Environment { variable: assignment.variable.clone() };
+            self.assign(assignment, source)?;
         }
         Ok(filled)
     }
 
-    fn assign(&mut self, assignment: variables::Assignment, origin: Origin) -> Result<(), ConfigError> {
-        check(&assignment.key, &assignment.value).map_err(|problem| match &origin {
-            Origin::DotEnv { path, line, .. } => ConfigError::InFile {
+    fn assign(&mut self, assignment: variables::Assignment, source: Source) -> Result<(), ConfigError> {
+        check(&assignment.key, &assignment.value).map_err(|problem| match &source {
+            Source::DotEnv { path, line, .. } => ConfigError::InFile {
                 path: path.clone(),
                 line: *line,
                 problem: format!("`{}`: {problem}", assignment.variable),
             },
             _ => ConfigError::InVariable { variable: assignment.variable.clone(), problem },
         })?;
-        self.set(&assignment.key, assignment.value, origin);
+        self.set(&assignment.key, assignment.value, source);
         Ok(())
     }
 
@@ -219,14 +219,14 @@ impl Layers {
         for flag in flags {
             let value = toml::Value::String(flag.value);
             check(&flag.key, &value).map_err(|problem| ConfigError::InFlag { flag: flag.name, problem })?;
-            self.set(&flag.key, value, Origin::Flag { name: flag.name });
+            self.set(&flag.key, value, Source::Flag { name: flag.name });
         }
         Ok(())
     }
 
-    fn set(&mut self, key: &Key, value: toml::Value, origin: Origin) {
+    fn set(&mut self, key: &Key, value: toml::Value, source: Source) {
         put(&mut self.table, key.parts(), value);
-        self.origins.insert(key.clone(), origin);
+        self.source_of.insert(key.clone(), source);
     }
 }
 

@@ -5,7 +5,7 @@
 
 mod address;
 mod dial;
-mod place;
+mod resume_state;
 mod proof;
 mod relay;
 mod tls;

@@ -9,7 +9,7 @@ mod connect;
 mod exit;
 mod hardening;
 mod keys;
-mod leftovers;
+mod stale_cleanup;
 mod local_secret;
 mod logging;
 mod origins;

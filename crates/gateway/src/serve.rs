@@ -10,7 +10,7 @@ mod idle;
 mod models;
 mod notify;
 mod operator;
-mod reach;
+mod allowed_origins;
 mod retention;
 mod running;
 mod session_cap;
@@ -50,17 +50,17 @@ use crate::command::Context;
 use crate::config::folders::ensure_private;
 use crate::config::settings::{Level, ServerSettings, Settings};
 use crate::config::value::HostName;
-use crate::config::{Key, Origin};
+use crate::config::{Key, Source};
 use crate::exit::{CommandError, CommandResult, ExitCode};
 use crate::keys::{self, FileKeys, KeyFile, KeyLimits, StoredRank};
-use crate::{hardening, leftovers, local_secret, terminal};
+use crate::{hardening, local_secret, stale_cleanup, terminal};
 use agents::{Agents, Served};
+use allowed_origins::AllowedOrigins;
 use banner::{Banner, Shown};
 use housekeeping::Housekeeping;
 use operator::{Operator, Parts};
-use reach::Reachable;
 use retention::Retiring;
-use running::{Care, Gateway};
+use running::{Gateway, Upkeep};
 use session_cap::Allotment;
 use withdrawal::Withdrawal;
 
@@ -109,12 +109,12 @@ fn open(
     let shown = first_key(context)?;
     let token = settings.auth.bearer_token.clone();
     let keys = Arc::new(FileKeys::open(folders, token)?);
-    let reachable = Reachable::new(folders, &settings.server, typed_hosts, &addresses);
+    let reachable = AllowedOrigins::new(folders, &settings.server, typed_hosts, &addresses);
     let guard = Guard::new(guard_config(settings, &reachable)?, Arc::<FileKeys>::clone(&keys));
     let counted = metrics::install().context("cannot count what happens")?;
 
-    let cleared = leftovers::clear(folders);
-    if cleared != leftovers::Cleared::default() {
+    let cleared = stale_cleanup::clear(folders);
+    if cleared != stale_cleanup::Cleared::default() {
         tracing::info!(?cleared, "cleared what killed runs had left");
     }
     let spawner = Spawner::new(GuardProgram::this_binary()).context("cannot prepare to start agents")?;
@@ -149,7 +149,7 @@ fn open(
     let retiring = Retiring::new(store, &settings.sessions);
     let housekeeping = Housekeeping::new(&sessions, &keys, &served, settings, wanted);
     let withdrawal = Withdrawal::new(&sessions, &keys);
-    let care = Care::new(guard, keys, reachable, readiness, openai, served);
+    let upkeep = Upkeep::new(guard, keys, reachable, readiness, openai, served);
     let metrics = counted;
     Ok(Gateway {
         server,
@@ -157,7 +157,7 @@ fn open(
         acp_port,
         acp,
         tap,
-        care,
+        upkeep,
         housekeeping,
         retiring,
         withdrawal,
@@ -204,7 +204,7 @@ fn first_key(context: &Context) -> Result<Shown, CommandError> {
         let is_kept = file.exists() && KeyFile::load(folders)?.entries().iter().any(|key| key.name == keys::FIRST);
         return Ok(match (is_kept, has_token) {
             (true, _) => Shown::InFile(file),
-            (false, true) => token(context.config.origin(&Key::dotted("auth.bearer_token"))),
+            (false, true) => token(context.config.source(&Key::dotted("auth.bearer_token"))),
             (false, false) => Shown::Elsewhere,
         });
     }
@@ -215,12 +215,12 @@ fn first_key(context: &Context) -> Result<Shown, CommandError> {
 }
 
 /// Where the operator's token can be had.
-fn token(origin: &Origin) -> Shown {
-    let variable = match origin {
-        Origin::Environment { variable } | Origin::DotEnv { variable, .. } => variable.clone(),
+fn token(source: &Source) -> Shown {
+    let variable = match source {
+        Source::Environment { variable } | Source::DotEnv { variable, .. } => variable.clone(),
         _ => "BEARER_TOKEN".to_owned(),
     };
-    Shown::Token { variable, origin: origin.to_string() }
+    Shown::Token { variable, origin: source.to_string() }
 }
 
 fn unusable(error: &StoreError) -> CommandError {
@@ -248,12 +248,12 @@ fn server_config(addrs: Vec<SocketAddr>, settings: &Settings) -> ServerConfig {
     }
 }
 
-fn guard_config(settings: &Settings, reachable: &Reachable) -> Result<GuardConfig, CommandError> {
+fn guard_config(settings: &Settings, reachable: &AllowedOrigins) -> Result<GuardConfig, CommandError> {
     let limits = &settings.limits;
     let [requests, failures] = running::rates(limits);
     Ok(GuardConfig {
         reach: reachable.reach()?,
-        proxies: reach::proxies(&settings.server),
+        proxies: allowed_origins::proxies(&settings.server),
         rate: Some(requests),
         failure_rate: failures,
         bodies: BodyLimits { large: u32::try_from(limits.body.0).unwrap_or(u32::MAX), ..BodyLimits::default() },
@@ -316,7 +316,7 @@ fn open_tap(to: &str) -> Result<Arc<tap::LineTap>, CommandError> {
     opened.map_err(|error| CommandError::usage(format!("cannot write the tap `{to}`: {error}; choose another file")))
 }
 
-fn warn_about(addresses: &[SocketAddr], served: &[Served], reachable: &Reachable, settings: &Settings) {
+fn warn_about(addresses: &[SocketAddr], served: &[Served], reachable: &AllowedOrigins, settings: &Settings) {
     if address::is_reachable(addresses) {
         let shown = addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
         if !settings.server.behind_proxy.0 {

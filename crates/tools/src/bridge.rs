@@ -1,4 +1,4 @@
-//! The bridge: one listener for the whole gateway, and the places that are open behind it.
+//! One listener for the whole gateway, and the tool endpoints behind it.
 
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -16,11 +16,11 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::door::{Door, Token};
+use crate::auth::{Token, ToolAuth};
+use crate::endpoint::ToolEndpoint;
 use crate::format::JsonFormat;
 use crate::listener;
 use crate::name::Naming;
-use crate::place::Place;
 
 /// What can be set about the bridge.
 #[derive(Clone, Debug)]
@@ -36,11 +36,11 @@ pub struct Config {
     pub name_limit: usize,
     /// The largest message of an agent.
     pub body_limit: usize,
-    /// What may happen at one place before the session takes notice. Each call that waits takes up two.
+    /// What may happen at one endpoint before the session takes notice. Each call that waits takes up two.
     pub news: usize,
-    /// How many sessions one agent may have with its place. For one more, the oldest ends in which nothing waits.
+    /// How many sessions one agent may have with its endpoint. For one more, the oldest ends in which nothing waits.
     pub sessions: usize,
-    /// How many connections there may be at once, over all places.
+    /// How many connections there may be at once, over all endpoints.
     pub connections: usize,
     /// How often a caller that wants to know is told that its call still waits.
     pub progress: Duration,
@@ -65,7 +65,7 @@ impl Default for Config {
     }
 }
 
-/// How long callers have to read that their place is gone.
+/// How long callers have to read that their endpoint is gone.
 const PARTING: Duration = Duration::from_secs(2);
 
 #[derive(Debug, thiserror::Error)]
@@ -75,7 +75,7 @@ pub struct StartError(#[from] std::io::Error);
 /// What is open at the moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    pub places: usize,
+    pub endpoints: usize,
     pub sessions: usize,
     pub calls: usize,
 }
@@ -90,7 +90,7 @@ struct Shared {
     config: Config,
     naming: Arc<Naming>,
     address: SocketAddr,
-    door: Arc<Door>,
+    auth: Arc<ToolAuth>,
     /// The listener, and what has to be told to agents after the fact.
     tasks: TaskTracker,
     runtime: Handle,
@@ -102,13 +102,13 @@ impl ToolBridge {
     pub async fn start(config: Config) -> Result<Self, StartError> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
-        let door = Arc::new(Door::default());
+        let auth = Arc::new(ToolAuth::default());
         let tasks = TaskTracker::new();
         let stop = CancellationToken::new();
-        tasks.spawn(listener::listen(listener, door.clone(), config.connections, stop.clone()));
+        tasks.spawn(listener::listen(listener, auth.clone(), config.connections, stop.clone()));
         let naming = Naming::new(&config.server, &config.aliases, config.name_limit);
         let naming = Arc::new(naming.without(&config.native));
-        let shared = Shared { config, naming, address, door, tasks, runtime: Handle::current(), stop };
+        let shared = Shared { config, naming, address, auth, tasks, runtime: Handle::current(), stop };
         Ok(Self { shared: Arc::new(shared) })
     }
 
@@ -117,19 +117,19 @@ impl ToolBridge {
     }
 
     pub async fn counts(&self) -> Counts {
-        let places = self.shared.door.places();
-        let mut counts = Counts { places: places.len(), ..Counts::default() };
-        for place in places {
-            counts.sessions += place.sessions().await;
-            counts.calls += place.calls();
+        let endpoints = self.shared.auth.endpoints();
+        let mut counts = Counts { endpoints: endpoints.len(), ..Counts::default() };
+        for endpoint in endpoints {
+            counts.sessions += endpoint.sessions().await;
+            counts.calls += endpoint.calls();
         }
         counts
     }
 
-    /// Closes every place and the listener, and resolves when nothing of it is left.
+    /// Closes every endpoint and the listener, and resolves when nothing of it is left.
     pub async fn shutdown(&self) {
-        for place in self.shared.door.clear() {
-            self.shared.part(place);
+        for endpoint in self.shared.auth.clear() {
+            self.shared.part(endpoint);
         }
         self.shared.stop.cancel();
         self.shared.tasks.close();
@@ -153,15 +153,15 @@ impl ToolHost for ToolBridge {
             Failure::new(FailureKind::Internal, format!("cannot make a token for the agent's tools: {error}"))
         })?;
         let (sender, news) = mpsc::channel(shared.config.news);
-        let place = Arc::new(Place::new(&shared.config, shared.naming.clone(), sender));
+        let endpoint = Arc::new(ToolEndpoint::new(&shared.config, shared.naming.clone(), sender));
         let authorization = token.as_header();
-        shared.door.add(&token, place.clone());
+        shared.auth.add(&token, endpoint.clone());
         let server = ToolServer {
             name: shared.config.server.clone(),
             url: format!("http://{}/mcp", shared.address),
             headers: vec![("Authorization".to_owned(), authorization)],
         };
-        let board = Board { shared: shared.clone(), place, token };
+        let board = Board { shared: shared.clone(), endpoint, token };
         Ok(ToolPlace { server, board: Box::new(board), news })
     }
 
@@ -171,15 +171,15 @@ impl ToolHost for ToolBridge {
 }
 
 impl Shared {
-    /// Tells whoever waits at a place that it is gone, and then closes what is open of it.
-    fn part(&self, place: Arc<Place>) {
-        place.close();
+    /// Fails the calls that wait at an endpoint, then closes its connections.
+    fn part(&self, endpoint: Arc<ToolEndpoint>) {
+        endpoint.close();
         self.tasks.spawn_on(
             async move {
-                if timeout(PARTING, place.answered()).await.is_err() {
+                if timeout(PARTING, endpoint.answered()).await.is_err() {
                     tracing::debug!("an agent did not read that its tools are gone");
                 }
-                place.hang_up().await;
+                endpoint.hang_up().await;
             },
             &self.runtime,
         );
@@ -188,13 +188,13 @@ impl Shared {
 
 struct Board {
     shared: Arc<Shared>,
-    place: Arc<Place>,
+    endpoint: Arc<ToolEndpoint>,
     token: Token,
 }
 
 impl ToolBoard for Board {
     fn offer(&mut self, offer: Offer) -> BoxFuture<'static, ()> {
-        let (read, stale) = self.place.offer(&offer);
+        let (read, stale) = self.endpoint.offer(&offer);
         if !stale.is_empty() {
             self.shared.tasks.spawn_on(
                 async move {
@@ -213,8 +213,8 @@ impl ToolBoard for Board {
 
 impl Drop for Board {
     fn drop(&mut self) {
-        if let Some(place) = self.shared.door.remove(&self.token) {
-            self.shared.part(place);
+        if let Some(endpoint) = self.shared.auth.remove(&self.token) {
+            self.shared.part(endpoint);
         }
     }
 }

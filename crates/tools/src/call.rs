@@ -16,8 +16,8 @@ use tokio::sync::mpsc::OwnedPermit;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
+use crate::calls::{CallKey, PendingCalls};
 use crate::content::{as_message, failure, result};
-use crate::desk::{CallKey, Desk};
 use crate::format::JsonFormat;
 use crate::list::{Entry, without_additions};
 
@@ -31,9 +31,9 @@ pub enum Begun {
 pub struct Waiting {
     id: HostedCallId,
     key: CallKey,
-    desk: Arc<Desk>,
+    pending: Arc<PendingCalls>,
     answer: oneshot::Receiver<ToolReturn>,
-    /// The agent cancels it, or (by being dropped) the place closes.
+    /// The agent cancels it, or (by being dropped) the endpoint closes.
     recall: oneshot::Receiver<()>,
     /// Room to say that the agent does not wait any more, kept from the beginning so that it is always there. Gone when
     /// the call is over.
@@ -47,16 +47,16 @@ struct Progress {
     told: f64,
 }
 
-pub fn begin(desk: &Arc<Desk>, session: &SessionId, request: RequestId, call: CallToolRequest) -> Begun {
-    let (_, list) = desk.list();
+pub fn begin(pending: &Arc<PendingCalls>, session: &SessionId, request: RequestId, call: CallToolRequest) -> Begun {
+    let (_, list) = pending.list();
     let progress = call.extensions.get::<RequestMetaObject>().and_then(RequestMetaObject::get_progress_token);
     let arguments = call.params.arguments.unwrap_or_default();
-    match list.find(&call.params.name, &desk.naming) {
+    match list.find(&call.params.name, &pending.naming) {
         Some(Entry::Client { name, schema }) => {
             let arguments = without_additions(arguments, schema);
-            park(desk, CallKey { session: session.clone(), request }, name, &arguments, progress)
+            park(pending, CallKey { session: session.clone(), request }, name, &arguments, progress)
         }
-        Some(Entry::Answer(format)) => Begun::Answered(take_answer(desk, format, arguments)),
+        Some(Entry::Answer(format)) => Begun::Answered(take_answer(pending, format, arguments)),
         None => {
             let unknown = format!("there is no tool `{}` here; the list of tools may have changed", call.params.name);
             Begun::Answered(failure(unknown))
@@ -65,13 +65,13 @@ pub fn begin(desk: &Arc<Desk>, session: &SessionId, request: RequestId, call: Ca
 }
 
 fn park(
-    desk: &Arc<Desk>,
+    pending: &Arc<PendingCalls>,
     key: CallKey,
     tool: &Arc<str>,
     arguments: &JsonObject,
     progress: Option<ProgressToken>,
 ) -> Begun {
-    let room = || desk.news.clone().try_reserve_owned();
+    let room = || pending.news.clone().try_reserve_owned();
     let (Ok(now), Ok(withdrawal)) = (room(), room()) else {
         return Begun::Answered(failure("too many calls wait for an answer already; try again when some have come"));
     };
@@ -80,21 +80,21 @@ fn park(
         Ok(arguments) => Opaque(Bytes::from(arguments.into_boxed_slice())),
         Err(error) => return Begun::Answered(failure(format!("the arguments cannot be passed on: {error}"))),
     };
-    let (id, recall) = desk.open_call(key.clone());
+    let (id, recall) = pending.open_call(key.clone());
     let (reply, answer) = oneshot::channel();
     now.send(ToolNews::Called(HostedCall { id, tool: tool.clone(), arguments, reply }));
     let progress = progress.map(|token| {
-        let mut ticks = interval_at(Instant::now() + desk.progress, desk.progress);
+        let mut ticks = interval_at(Instant::now() + pending.progress, pending.progress);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Progress { token, ticks, told: 0.0 }
     });
-    let desk = desk.clone();
-    Begun::Waiting(Box::new(Waiting { id, key, desk, answer, recall, withdrawal: Some(withdrawal), progress }))
+    let pending = pending.clone();
+    Begun::Waiting(Box::new(Waiting { id, key, pending, answer, recall, withdrawal: Some(withdrawal), progress }))
 }
 
-fn take_answer(desk: &Desk, format: &JsonFormat, arguments: JsonObject) -> CallToolResult {
+fn take_answer(pending: &PendingCalls, format: &JsonFormat, arguments: JsonObject) -> CallToolResult {
     match format.deliver(arguments) {
-        Ok(answer) => match desk.news.try_send(ToolNews::Output(answer)) {
+        Ok(answer) => match pending.news.try_send(ToolNews::Output(answer)) {
             Ok(()) => CallToolResult::success(vec![ContentBlock::text(
                 "The answer was recorded. The user has it now; there is nothing left to say.",
             )]),
@@ -149,7 +149,7 @@ impl Waiting {
 impl Drop for Waiting {
     fn drop(&mut self) {
         self.withdraw();
-        self.desk.forget_call(&self.key, self.id);
+        self.pending.forget_call(&self.key, self.id);
     }
 }
 

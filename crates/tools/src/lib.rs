@@ -7,10 +7,10 @@
 mod bridge;
 mod listener;
 mod socket;
-mod answering;
-mod door;
-mod place;
-mod desk;
+mod future_pool;
+mod auth;
+mod endpoint;
+mod calls;
 mod sessions;
 mod server;
 mod call;

@@ -1,4 +1,4 @@
-//! The list of tools at one place, as an agent reads it and as its calls are understood.
+//! The list of tools at one endpoint, as an agent reads it and as its calls are understood.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -11,8 +11,8 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::answering::Rooms;
-use crate::door::Door;
+use crate::auth::ToolAuth;
+use crate::future_pool::FuturePool;
 use crate::socket::Socket;
 
 /// How long a connection may stay without a whole request. Longer than clients keep an idle connection, so that none
@@ -24,15 +24,15 @@ const DRAIN: Duration = Duration::from_secs(3);
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Lets agents in until it is told to stop; returns when the last of them has left.
-pub async fn listen(listener: TcpListener, door: Arc<Door>, limit: usize, stop: CancellationToken) {
+pub async fn listen(listener: TcpListener, auth: Arc<ToolAuth>, limit: usize, stop: CancellationToken) {
     let mut connections = JoinSet::new();
-    let rooms = Rooms::default();
+    let pool = FuturePool::default();
     loop {
         tokio::select! {
             () = stop.cancelled() => break,
             Some(_) = connections.join_next() => {}
             accepted = listener.accept(), if connections.len() < limit => match accepted {
-                Ok((stream, _)) => { connections.spawn(converse(stream, door.clone(), rooms.clone(), stop.clone())); }
+                Ok((stream, _)) => { connections.spawn(converse(stream, auth.clone(), pool.clone(), stop.clone())); }
                 Err(error) => {
                     tracing::warn!(%error, "an agent could not connect to its tools");
                     sleep(PAUSE).await;
@@ -47,13 +47,13 @@ pub async fn listen(listener: TcpListener, door: Arc<Door>, limit: usize, stop: 
     }
 }
 
-async fn converse(stream: TcpStream, door: Arc<Door>, rooms: Rooms, stop: CancellationToken) {
+async fn converse(stream: TcpStream, auth: Arc<ToolAuth>, pool: FuturePool, stop: CancellationToken) {
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "a connection of an agent cannot be made prompt");
     }
     let service = service_fn(move |request| {
-        let door = door.clone();
-        let answer = rooms.make(async move { door.answer(request).await });
+        let auth = auth.clone();
+        let answer = pool.make(async move { auth.answer(request).await });
         async move { Ok::<_, std::convert::Infallible>(answer.await) }
     });
     // A call that waits keeps no buffer to read into: the socket itself tells when the agent has left.

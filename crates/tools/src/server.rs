@@ -7,11 +7,11 @@ use rmcp::model::{Implementation, ProtocolVersion, ServerCapabilities, ServerCon
 use rmcp::service::NotificationContext;
 use rmcp::{RoleServer, ServerHandler};
 
-use crate::desk::Desk;
+use crate::calls::PendingCalls;
 
 #[derive(Clone)]
 pub struct Server {
-    pub desk: Arc<Desk>,
+    pub pending: Arc<PendingCalls>,
 }
 
 impl ServerHandler for Server {
@@ -26,6 +26,6 @@ impl ServerHandler for Server {
     }
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
-        self.desk.greet(context.peer);
+        self.pending.greet(context.peer);
     }
 }

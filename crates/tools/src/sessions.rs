@@ -17,11 +17,11 @@ use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::call::{self, Begun, Waiting};
+use crate::calls::{Edition, PendingCalls};
 use crate::content::as_message;
-use crate::desk::{Desk, Edition};
 
 pub struct Sessions {
-    desk: Arc<Desk>,
+    pending: Arc<PendingCalls>,
     library: LocalSessionManager,
     /// The sessions, oldest first.
     age: Mutex<VecDeque<SessionId>>,
@@ -30,13 +30,13 @@ pub struct Sessions {
 }
 
 impl Sessions {
-    pub fn new(desk: Arc<Desk>) -> Self {
+    pub fn new(pending: Arc<PendingCalls>) -> Self {
         let mut library = LocalSessionManager::default();
-        // A call may wait longer than any session may be idle: sessions end with their place. And the empty event that
+        // A call may wait longer than any session may be idle: sessions end with their endpoint. And the empty event that
         // announces when to come back is one that agents fall over.
         library.session_config.keep_alive = None;
         library.session_config.sse_retry = None;
-        Self { desk, library, age: Mutex::default(), answers: TaskTracker::new() }
+        Self { pending, library, age: Mutex::default(), answers: TaskTracker::new() }
     }
 
     pub async fn count(&self) -> usize {
@@ -49,7 +49,7 @@ impl Sessions {
         if self.count().await < most {
             return true;
         }
-        let oldest = self.age().iter().find(|session| !self.desk.waits_in(session)).cloned();
+        let oldest = self.age().iter().find(|session| !self.pending.waits_in(session)).cloned();
         match oldest {
             Some(oldest) => self.close_session(&oldest).await.is_ok(),
             None => false,
@@ -76,12 +76,12 @@ impl Sessions {
     }
 
     fn list(&self, request: RequestId) -> Answer {
-        let (edition, list) = self.desk.list();
+        let (edition, list) = self.pending.list();
         let mut listed = ListToolsResult::with_all_items(list.tools());
         // Only versions that we do not speak know this field.
         listed.result_type = None;
         let message = ServerJsonRpcMessage::response(ServerResult::ListToolsResult(listed), request);
-        Answer::List { message: Some(ServerSseMessage::from_message(message)), edition, desk: self.desk.clone() }
+        Answer::List { message: Some(ServerSseMessage::from_message(message)), edition, pending: self.pending.clone() }
     }
 }
 
@@ -109,7 +109,7 @@ impl SessionManager for Sessions {
 
     async fn close_session(&self, id: &SessionId) -> Result<(), Self::Error> {
         self.age().retain(|session| session != id);
-        self.desk.cancel_session(id);
+        self.pending.cancel_session(id);
         self.library.close_session(id).await
     }
 
@@ -124,7 +124,7 @@ impl SessionManager for Sessions {
             }) => self.list(id),
             ClientJsonRpcMessage::Request(JsonRpcRequest {
                 id, request: ClientRequest::CallToolRequest(call), ..
-            }) => match call::begin(&self.desk, session, id.clone(), call) {
+            }) => match call::begin(&self.pending, session, id.clone(), call) {
                 Begun::Answered(result) => Answer::Whole(Some(as_message(result, id))),
                 Begun::Waiting(waiting) => Answer::Call(waiting),
             },
@@ -140,7 +140,7 @@ impl SessionManager for Sessions {
         }) = &message
             && let Some(request) = &cancelled.params.request_id
         {
-            self.desk.cancel_call(session, request);
+            self.pending.cancel_call(session, request);
         }
         self.library.accept_message(session, message).await
     }
@@ -172,7 +172,7 @@ enum Answer {
     List {
         message: Option<ServerSseMessage>,
         edition: Edition,
-        desk: Arc<Desk>,
+        pending: Arc<PendingCalls>,
     },
     Whole(Option<ServerSseMessage>),
     Call(Box<Waiting>),
@@ -184,10 +184,10 @@ impl Stream for Answering {
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<ServerSseMessage>> {
         match &mut self.get_mut().answer {
-            Answer::List { message, edition, desk } => {
+            Answer::List { message, edition, pending } => {
                 let message = message.take();
                 if message.is_none() {
-                    desk.was_read(*edition);
+                    pending.was_read(*edition);
                 }
                 Poll::Ready(message)
             }

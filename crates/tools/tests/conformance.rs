@@ -1,4 +1,4 @@
-//! The protocol's own conformance suite against a place of the bridge. The suite cannot show a token, and there is no
+//! The protocol's own conformance suite against an endpoint of the bridge. The suite cannot show a token, and there is no
 //! way in without one: a proxy adds it. What the suite asks of servers that offer more than tools is expected to fail,
 //! each for the reason that stands in `conformance/expected-failures.yaml`.
 #![expect(clippy::disallowed_methods, reason = "the suite is a program that is started")]
@@ -83,14 +83,14 @@ fn node() -> PathBuf {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_conformance_suite_passes_for_what_a_tool_server_is() {
     let bridge = bridge().await;
-    let mut place = bridge.open().unwrap();
+    let mut endpoint = bridge.open().unwrap();
     let tools = TOOLS.iter().map(|name| tool(name, r#"{"type":"object"}"#));
     let tools = tools.chain([tool("json_schema_2020_12_tool", SCHEMA)]);
     let tools = tools.map(|tool| ClientTool { description: Some("for the suite".into()), ..tool }).collect();
-    drop(place.board.offer(Offer { tools, format: None }));
+    drop(endpoint.board.offer(Offer { tools, format: None }));
     let mut tasks = JoinSet::new();
-    tasks.spawn(run_tools(place.news));
-    let proxy = proxy::start(bridge.address(), &place.server.headers[0].1, &mut tasks).await;
+    tasks.spawn(run_tools(endpoint.news));
+    let proxy = proxy::start(bridge.address(), &endpoint.server.headers[0].1, &mut tasks).await;
 
     let results = tempfile::tempdir().unwrap();
     let mut suite = Command::new(node());

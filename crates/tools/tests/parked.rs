@@ -11,10 +11,10 @@ use gembridge_tools::{Config, ToolBridge};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
-use agent::{called, place, soon};
+use agent::{called, endpoint, soon};
 use raw::{read_until, request, usual};
 
-const PLACES: usize = 40;
+const ENDPOINTS: usize = 40;
 const CALLS: usize = 50;
 const BOUND: usize = 4 * 1024;
 
@@ -24,9 +24,9 @@ fn resident() -> usize {
     statm.split(' ').nth(1).unwrap().parse::<usize>().unwrap() * 4096
 }
 
-async fn idle(bridge: &ToolBridge, place: &ToolPlace, session: &str) -> TcpStream {
+async fn idle(bridge: &ToolBridge, endpoint: &ToolPlace, session: &str) -> TcpStream {
     let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
-    let headers = usual(&place.server, &[("mcp-session-id", session)]);
+    let headers = usual(&endpoint.server, &[("mcp-session-id", session)]);
     let mut stream = raw::send(bridge, &request("POST", "/mcp", &headers, ping)).await;
     read_until(&mut stream, "\r\n0\r\n\r\n").await;
     stream
@@ -36,32 +36,32 @@ async fn idle(bridge: &ToolBridge, place: &ToolPlace, session: &str) -> TcpStrea
 #[tokio::test]
 async fn a_call_that_waits_costs_less_than_four_kilobytes() {
     let bridge = ToolBridge::start(Config::default()).await.unwrap();
-    let mut places = Vec::new();
-    for _ in 0..PLACES {
-        let place = place(&bridge, &["slow"]);
-        let session = raw::session(&bridge, &place.server).await;
+    let mut endpoints = Vec::new();
+    for _ in 0..ENDPOINTS {
+        let endpoint = endpoint(&bridge, &["slow"]);
+        let session = raw::session(&bridge, &endpoint.server).await;
         let mut streams = Vec::new();
         for _ in 0..CALLS {
-            streams.push(idle(&bridge, &place, &session).await);
+            streams.push(idle(&bridge, &endpoint, &session).await);
         }
-        places.push((place, session, streams));
+        endpoints.push((endpoint, session, streams));
     }
     let before = resident();
     let mut waiting = Vec::new();
-    for (place, session, streams) in &mut places {
+    for (endpoint, session, streams) in &mut endpoints {
         for (id, stream) in streams.iter_mut().enumerate() {
             let call = format!(
                 r#"{{"jsonrpc":"2.0","id":{},"method":"tools/call","params":{{"name":"slow","arguments":{{"n":1}},"_meta":{{"progressToken":1}}}}}}"#,
                 id + 2
             );
-            let headers = usual(&place.server, &[("mcp-session-id", session.as_str())]);
+            let headers = usual(&endpoint.server, &[("mcp-session-id", session.as_str())]);
             soon(stream.write_all(request("POST", "/mcp", &headers, &call).as_bytes())).await.unwrap();
-            waiting.push(called(&mut place.news).await);
+            waiting.push(called(&mut endpoint.news).await);
         }
     }
     let each = resident().saturating_sub(before) / waiting.len();
     println!("{} calls wait, {each} bytes each", waiting.len());
-    assert_eq!(bridge.counts().await.calls, PLACES * CALLS);
+    assert_eq!(bridge.counts().await.calls, ENDPOINTS * CALLS);
     assert!(each < BOUND, "a call that waits costs {each} bytes");
     bridge.shutdown().await;
 }

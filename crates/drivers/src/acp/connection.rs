@@ -12,13 +12,13 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::hands::Patience;
+use super::client_methods::Patience;
 use super::outbox::{Backlog, Full, Outbox};
 use super::router::{Routed, Router};
-use super::table::{CallError, Opening, Pending, Sink, Table};
+use super::routing_table::{CallError, Opening, Pending, RoutingTable, Sink};
 use super::{encode, error};
 
-/// Jobs that our hands do for the agent at once; more wait.
+/// Requests of the agent that are worked on at once; more wait.
 const MOST_JOBS: usize = 32;
 /// Commands whose end the agent waits for at once; one more is refused. They never hold up anything else.
 const MOST_WAITS: usize = 256;
@@ -36,7 +36,7 @@ pub(super) struct Connection {
 
 struct Shared {
     router: Router,
-    table: Mutex<Table>,
+    table: Mutex<RoutingTable>,
     outbox: Outbox,
     gone: watch::Sender<bool>,
     stderr: StderrTail,
@@ -64,7 +64,7 @@ impl Connection {
     }
 
     /// Never held across an await; a panic while it was held left nothing half-done.
-    pub(super) fn table(&self) -> MutexGuard<'_, Table> {
+    pub(super) fn table(&self) -> MutexGuard<'_, RoutingTable> {
         self.shared.table()
     }
 
@@ -206,7 +206,7 @@ impl Shared {
         self.stderr.lines().join("\n")
     }
 
-    fn table(&self) -> MutexGuard<'_, Table> {
+    fn table(&self) -> MutexGuard<'_, RoutingTable> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

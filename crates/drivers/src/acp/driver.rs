@@ -9,10 +9,10 @@ use gembridge_core::model::{AgentFacts, Failure, FailureKind, SessionFacts};
 use gembridge_process::{Pool, PoolConfig, PoolError};
 use tokio::task::JoinSet;
 
-use super::arrivals::Arrivals;
 use super::launch::{AcpSetup, Maker};
 use super::open;
 use super::process::{AgentProcess, Lease};
+use super::single_flight::SingleFlight;
 
 /// How often a process is looked at: is it too large, or of no use any more?
 const INSPECTION: Duration = Duration::from_secs(15);
@@ -34,7 +34,7 @@ struct Inner {
     facts: Mutex<Option<AgentFacts>>,
     /// What the newest session reported.
     offers: Mutex<Option<Arc<SessionFacts>>>,
-    arrivals: Arrivals,
+    single_flight: SingleFlight,
 }
 
 impl AcpDriver {
@@ -58,7 +58,7 @@ impl AcpDriver {
             processes: Mutex::default(),
             facts: Mutex::default(),
             offers: Mutex::default(),
-            arrivals: Arrivals::default(),
+            single_flight: SingleFlight::default(),
         };
         Self { inner: Arc::new(inner), keepers: Mutex::default() }
     }
@@ -85,7 +85,7 @@ impl AcpDriver {
             None if self.inner.setup.profile.limits.sessions_per_process == 1 => self.place_in_spare(&spec).await?,
             None => {
                 let in_use = || self.place_in_use(&spec);
-                self.inner.arrivals.place(&spec.principal, in_use, self.place_in_spare(&spec)).await?
+                self.inner.single_flight.run(&spec.principal, in_use, self.place_in_spare(&spec)).await?
             }
         };
         let process = Arc::clone(lease.process());

@@ -9,11 +9,11 @@ use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
+use super::client_methods::ClientMethods;
 use super::encode;
-use super::hands::Hands;
 use super::own_tools::OwnTools;
 use super::router::{Routed, Router};
-use super::table::{Opening, Pending, Phase, Table, Tools};
+use super::routing_table::{Opening, Pending, Phase, RoutingTable, Tools};
 use crate::profile::{Profile, Quirk};
 
 const WORDS: &[&str] = &[
@@ -52,11 +52,11 @@ fn s31_fuzz_jsonrpc_out() {
     ];
     let lines = Router { agent: "gemini".into(), quirks, own_tools: OwnTools::of(profile) };
     Fuzz::named("jsonrpc-out").words(WORDS).check(move |input| {
-        let (mut table, mut routed) = (Table::default(), Routed::default());
+        let (mut table, mut routed) = (RoutingTable::default(), Routed::default());
         let (sink, _signals) = mpsc::channel(64);
-        let hands = Arc::new(Hands { work: None, missing_reads_empty: false });
+        let methods = Arc::new(ClientMethods { work: None, missing_reads_empty: false });
         let name: Arc<str> = "one".into();
-        table.add(&name, Opening { sink, hands, repeat: None, tools: Tools::Given }, Phase::Live);
+        table.add(&name, Opening { sink, methods, repeat: None, tools: Tools::Given }, Phase::Live);
         let (reply, _result) = oneshot::channel();
         table.expect(Pending::Prompt { session: name }).expect("the agent lives");
         table.expect(Pending::Call(reply)).expect("the agent lives");

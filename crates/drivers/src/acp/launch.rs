@@ -1,4 +1,4 @@
-//! From a profile to a process that has shaken hands: files written, child started, `initialize` answered.
+//! From a profile to a process that has done its handshake: files written, child started, `initialize` answered.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -12,9 +12,9 @@ use gembridge_process::{CommandSpec, Environment, Factory, RestartPolicy, Sandbo
 use rustix::io::Errno;
 use serde_json::json;
 
-use super::births::Births;
 use super::client_rights::{Audience, ClientRights};
 use super::connection::Connection;
+use super::creation_times::CreationTimes;
 use super::fence::{self, Enclosure, GuestFence};
 use super::own_tools::OwnTools;
 use super::process::{Abilities, AgentProcess, Terms};
@@ -81,12 +81,12 @@ pub enum Home {
 /// Makes warm processes for the pool.
 pub(super) struct Maker {
     setup: Arc<AcpSetup>,
-    births: Arc<Births>,
+    creation_times: Arc<CreationTimes>,
 }
 
 impl Maker {
     pub(super) fn new(setup: Arc<AcpSetup>) -> Self {
-        Self { setup, births: Arc::default() }
+        Self { setup, creation_times: Arc::default() }
     }
 }
 
@@ -96,7 +96,7 @@ impl Factory for Maker {
 
     fn make(&self) -> gembridge_process::pool::BoxFuture<'_, Result<Self::Item, Failure>> {
         Box::pin(async {
-            let process = start(&self.setup, &self.births).await?;
+            let process = start(&self.setup, &self.creation_times).await?;
             for _ in 0..self.setup.profile.limits.premade_sessions {
                 open::ahead(&self.setup, &process).await?;
             }
@@ -118,7 +118,7 @@ impl Factory for Maker {
     }
 }
 
-/// Starts an agent, shakes hands and ends it again: what it says of itself.
+/// Starts an agent, does the handshake and ends it again: what it says of itself.
 pub async fn greet(setup: &AcpSetup) -> Result<AgentFacts, Failure> {
     let process = start(setup, &Arc::default()).await?;
     let facts = process.facts().clone();
@@ -126,8 +126,8 @@ pub async fn greet(setup: &AcpSetup) -> Result<AgentFacts, Failure> {
     Ok(facts)
 }
 
-async fn start(setup: &AcpSetup, births: &Arc<Births>) -> Result<Arc<AgentProcess>, Failure> {
-    let first = start_as(setup, setup.version, births).await;
+async fn start(setup: &AcpSetup, creation_times: &Arc<CreationTimes>) -> Result<Arc<AgentProcess>, Failure> {
+    let first = start_as(setup, setup.version, creation_times).await;
     let may_be_old = setup.version.is_none() && !setup.profile.command.older.is_empty();
     match first {
         // An old version ends at once when it meets a flag that it does not know. Asking for the version costs a
@@ -137,7 +137,7 @@ async fn start(setup: &AcpSetup, births: &Arc<Births>) -> Result<Arc<AgentProces
             let old =
                 asked.ok().filter(|version| setup.profile.command.older.iter().any(|older| *version < older.below));
             match old {
-                Some(version) => start_as(setup, Some(version), births).await,
+                Some(version) => start_as(setup, Some(version), creation_times).await,
                 None => Err(failure),
             }
         }
@@ -148,7 +148,7 @@ async fn start(setup: &AcpSetup, births: &Arc<Births>) -> Result<Arc<AgentProces
 async fn start_as(
     setup: &AcpSetup,
     version: Option<Version>,
-    births: &Arc<Births>,
+    creation_times: &Arc<CreationTimes>,
 ) -> Result<Arc<AgentProcess>, Failure> {
     let private = PrivateDir::create(&setup.private, &setup.profile.name).map_err(|error| no_folder(setup, &error))?;
     let launch = launch(setup, version, &private)?;
@@ -170,7 +170,7 @@ async fn start_as(
                 session_meta: launch.session_meta,
             };
             let enclosure = Enclosure { folder: private, fence };
-            Ok(AgentProcess::new(connection, facts, abilities, terms, Arc::clone(births), enclosure))
+            Ok(AgentProcess::new(connection, facts, abilities, terms, Arc::clone(creation_times), enclosure))
         }
         Err(failure) => {
             connection.kill();

@@ -10,16 +10,16 @@ use gembridge_core::model::{Failure, FailureKind, Model, SessionFacts, Timestamp
 use serde_json::json;
 use tokio::sync::mpsc;
 
+use super::client_methods::{ClientMethods, Work};
 use super::client_rights::Audience;
 use super::connection::Connection;
 use super::encode::Reach;
 use super::fence::Enclosure;
-use super::hands::{Hands, Work};
 use super::launch::{AcpSetup, Home, no_folder};
 use super::process::{AgentProcess, Lease, Premade};
-use super::repeat::RepeatFilter;
+use super::retry_dedup::RetryDedup;
+use super::routing_table::{Opening, Phase, Tools};
 use super::session::AcpSession;
-use super::table::{Opening, Phase, Tools};
 use super::{decode, encode, error, wire};
 use crate::profile::{Execution, Quirk};
 use crate::workspace::{Jail, JailLimits, PrivateDir, TerminalLimits, Terminals};
@@ -149,10 +149,11 @@ fn opening(
         Execution::Chat => None,
         Execution::Agent => Some(work(setup, process, cwd)?),
     };
-    let hands = Arc::new(Hands { work, missing_reads_empty: setup.profile.has(Quirk::NewFilesNeedEmptyRead) });
-    let repeat = setup.profile.has(Quirk::RetriesRepeatText).then(RepeatFilter::default);
+    let methods =
+        Arc::new(ClientMethods { work, missing_reads_empty: setup.profile.has(Quirk::NewFilesNeedEmptyRead) });
+    let repeat = setup.profile.has(Quirk::RetriesRepeatText).then(RetryDedup::default);
     let tools = if spec.tool_servers.is_empty() { Tools::NotGiven } else { Tools::Given };
-    Ok((Opening { sink, hands, repeat, tools }, signals))
+    Ok((Opening { sink, methods, repeat, tools }, signals))
 }
 
 fn work(setup: &AcpSetup, process: &AgentProcess, cwd: &Path) -> Result<Work, Failure> {
@@ -202,7 +203,7 @@ async fn new_session(
         return Err(error::protocol(&setup.profile.name, "`session/new` was answered without a session id"));
     };
     let name = Arc::from(name);
-    process.births().note(&name, Timestamp::now());
+    process.creation_times().note(&name, Timestamp::now());
     Ok(Half { name, answer, signals, folder: None })
 }
 
@@ -279,10 +280,10 @@ async fn load(
     let servers = tool_servers(setup, process, spec)?;
     let mut params = json!({ "sessionId": name, "cwd": cwd, "mcpServers": servers });
     add_meta(&mut params, process);
-    process.births().note(&name, Timestamp::now());
+    process.creation_times().note(&name, Timestamp::now());
     let _turn = process.turn_to_open().await;
     let answer = connection.call(method, &params, within(setup)).await?;
-    process.births().note(&name, Timestamp::now());
+    process.creation_times().note(&name, Timestamp::now());
     if setup.profile.has(Quirk::LoadReplayStraddlesResponse) {
         replay_is_over(process, &name).await;
     }
@@ -329,7 +330,7 @@ async fn replay_is_over(process: &AgentProcess, name: &str) {
 
 /// An agent that names its files by the minute destroys a session which is loaded in the minute it was made.
 async fn next_minute(process: &AgentProcess, resume: &Resume) {
-    if let Some(wait) = process.births().wait(resume, Timestamp::now()) {
+    if let Some(wait) = process.creation_times().wait(resume, Timestamp::now()) {
         tracing::warn!(
             seconds = wait.as_secs(),
             "waiting for the next minute, since this agent loses a session otherwise"

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use gembridge_process::{Begun, WriteError, Writer};
 use tokio::sync::mpsc;
 
-use super::table::MOST_ASKS;
+use super::routing_table::MOST_ASKS;
 
 /// Lines of ours that may wait for the agent to read; one more is refused.
 const LINES: usize = 256;

@@ -9,11 +9,11 @@ use serde_json::{Map, Value};
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinSet;
 
-use super::births::Births;
+use super::client_methods::AgreedWrite;
 use super::client_rights::ClientRights;
 use super::connection::Connection;
+use super::creation_times::CreationTimes;
 use super::fence::Enclosure;
-use super::hands::AgreedWrite;
 use crate::profile::{Limits, Quirk};
 use crate::workspace::PrivateDir;
 
@@ -34,7 +34,7 @@ pub(super) struct AgentProcess {
     premade: Mutex<Vec<Premade>>,
     jobs: Mutex<JoinSet<()>>,
     /// Shared by all processes of the agent, those before this one included.
-    births: Arc<Births>,
+    creation_times: Arc<CreationTimes>,
     enclosure: Enclosure,
 }
 
@@ -96,7 +96,7 @@ impl AgentProcess {
         facts: AgentFacts,
         abilities: Abilities,
         terms: Terms,
-        births: Arc<Births>,
+        creation_times: Arc<CreationTimes>,
         enclosure: Enclosure,
     ) -> Arc<Self> {
         let Terms { rights, limits, session_meta } = terms;
@@ -114,7 +114,7 @@ impl AgentProcess {
             vacated: Notify::new(),
             premade: Mutex::default(),
             jobs: Mutex::default(),
-            births,
+            creation_times,
             enclosure,
         })
     }
@@ -128,8 +128,8 @@ impl AgentProcess {
         &self.enclosure
     }
 
-    pub(super) fn births(&self) -> &Births {
-        &self.births
+    pub(super) fn creation_times(&self) -> &CreationTimes {
+        &self.creation_times
     }
 
     pub(super) fn facts(&self) -> &AgentFacts {

@@ -1,4 +1,4 @@
-//! Where each line of the agent belongs: to a caller, to a session, to our hands, or nowhere.
+//! Where each line of the agent belongs: to a caller, to a session, to a method that we offer, or nowhere.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,10 +12,10 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 
+use super::client_methods::Job;
 use super::decode::{self, Message};
-use super::hands::Job;
 use super::own_tools::OwnTools;
-use super::table::{CallError, MOST_ASKS, OpenAsk, Pending, Phase, Purpose, Table, Tools};
+use super::routing_table::{CallError, MOST_ASKS, OpenAsk, Pending, Phase, Purpose, RoutingTable, Tools};
 use super::{encode, error, wire};
 use crate::profile::Quirk;
 
@@ -46,7 +46,7 @@ impl Router {
         self.quirks.contains(&quirk)
     }
 
-    pub(super) fn route(&self, table: &mut Table, line: &[u8], frame: Bytes, now: Instant, routed: &mut Routed) {
+    pub(super) fn route(&self, table: &mut RoutingTable, line: &[u8], frame: Bytes, now: Instant, routed: &mut Routed) {
         if usual_end(table, line) {
             return;
         }
@@ -71,7 +71,7 @@ impl Router {
     #[expect(clippy::too_many_arguments, reason = "the parts of one line, taken apart once")]
     fn usual_update(
         &self,
-        table: &mut Table,
+        table: &mut RoutingTable,
         session: &str,
         event: Event,
         meta: Option<&RawValue>,
@@ -103,7 +103,7 @@ impl Router {
 
     fn notification(
         &self,
-        table: &mut Table,
+        table: &mut RoutingTable,
         method: &str,
         params: Option<&RawValue>,
         frame: Bytes,
@@ -136,7 +136,7 @@ impl Router {
 
     fn request(
         &self,
-        table: &mut Table,
+        table: &mut RoutingTable,
         id: &RawValue,
         method: &str,
         params: Option<&RawValue>,
@@ -170,7 +170,7 @@ impl Router {
             }
             other => {
                 let Some(slot) = table.at(at) else { return };
-                match slot.hands.job(id, other, params) {
+                match slot.methods.job(id, other, params) {
                     Ok(Job::Consent { id, path, content }) => self.ask_consent(table, at, &id, path, content),
                     Ok(job) => routed.jobs.push(job),
                     Err(refusal) => routed.replies.push(refusal),
@@ -190,7 +190,15 @@ impl Router {
         self.ask(table, at, id, body, Purpose::Agent, Some(frame));
     }
 
-    fn ask(&self, table: &mut Table, at: usize, id: &RawValue, body: AskBody, purpose: Purpose, frame: Option<Bytes>) {
+    fn ask(
+        &self,
+        table: &mut RoutingTable,
+        at: usize,
+        id: &RawValue,
+        body: AskBody,
+        purpose: Purpose,
+        frame: Option<Bytes>,
+    ) {
         let ask = Ask { id: next_ask(), body: body.clone() };
         let Some(slot) = table.at(at) else { return };
         slot.asks.insert(ask.id, OpenAsk { id: id.to_owned(), body, purpose });
@@ -213,12 +221,18 @@ impl Router {
     }
 
     /// A write that could change how other programs behave is put to whoever watches.
-    fn ask_consent(&self, table: &mut Table, at: usize, id: &RawValue, path: String, content: String) {
-        let body = super::hands::consent(&path, &content);
+    fn ask_consent(&self, table: &mut RoutingTable, at: usize, id: &RawValue, path: String, content: String) {
+        let body = super::client_methods::consent(&path, &content);
         self.ask(table, at, id, body, Purpose::Write { path, content }, None);
     }
 
-    fn response(&self, table: &mut Table, id: u64, result: Result<&RawValue, wire::RpcError>, routed: &mut Routed) {
+    fn response(
+        &self,
+        table: &mut RoutingTable,
+        id: u64,
+        result: Result<&RawValue, wire::RpcError>,
+        routed: &mut Routed,
+    ) {
         // An answer to a call that nobody waits for: twice the same, or too late.
         let Some(pending) = table.forget(id) else {
             routed.noise += 1;
@@ -261,7 +275,7 @@ impl Router {
 }
 
 /// The end of a turn as nearly every agent writes it, read in one pass. Whether the line was one.
-fn usual_end(table: &mut Table, line: &[u8]) -> bool {
+fn usual_end(table: &mut RoutingTable, line: &[u8]) -> bool {
     let Some((id, result)) = decode::usual_response(line) else { return false };
     let Some(session) = table.prompted(id) else { return false };
     let Ok((stop, usage)) = decode::prompt_response(result) else { return false };
@@ -270,7 +284,7 @@ fn usual_end(table: &mut Table, line: &[u8]) -> bool {
     true
 }
 
-fn prompt_ended(table: &mut Table, session: &str, end: Signal) {
+fn prompt_ended(table: &mut RoutingTable, session: &str, end: Signal) {
     let Some(at) = table.find(session) else { return };
     let mut held = Vec::new();
     if let Some(filter) = table.at(at).and_then(|slot| slot.repeat.as_mut()) {
@@ -282,7 +296,7 @@ fn prompt_ended(table: &mut Table, session: &str, end: Signal) {
     table.push(at, end);
 }
 
-fn deliver(table: &mut Table, session: &str, update: Update, now: Instant, routed: &mut Routed) {
+fn deliver(table: &mut RoutingTable, session: &str, update: Update, now: Instant, routed: &mut Routed) {
     let Some(at) = table.find(session) else {
         if !table.push_early(session, Signal::Update(update)) {
             routed.noise += 1;
@@ -309,7 +323,7 @@ fn deliver(table: &mut Table, session: &str, update: Update, now: Instant, route
 }
 
 /// The agent takes a question back. It still waits for an answer, which says just that.
-fn withdraw(table: &mut Table, params: Option<&RawValue>, routed: &mut Routed) {
+fn withdraw(table: &mut RoutingTable, params: Option<&RawValue>, routed: &mut Routed) {
     let Some(request) = read::<wire::CancelRequest<'_>>(params) else { return };
     let Some((at, ask)) = table.take_ask(request.request_id) else { return };
     routed.replies.push(encode::error(request.request_id, encode::REQUEST_CANCELLED, "the request was taken back"));

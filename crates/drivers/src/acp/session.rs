@@ -14,11 +14,11 @@ use gembridge_core::model::{
 use serde_json::json;
 use serde_json::value::RawValue;
 
+use super::client_methods::AgreedWrite;
 use super::client_rights::{ClientRights, KnownOption};
-use super::hands::AgreedWrite;
 use super::process::{AgentProcess, Lease};
 use super::prompt_filter::{self, Files};
-use super::table::{Pending, Purpose};
+use super::routing_table::{Pending, Purpose};
 use super::{decode, encode, error, wire};
 use crate::profile::Quirk;
 
@@ -100,8 +100,8 @@ impl AcpSession {
     /// What the agent may have of a prompt.
     fn filtered<'p>(&self, prompt: &'p Prompt) -> Result<Cow<'p, Prompt>, Failure> {
         let slash = if self.has(Quirk::LeadingSlashIsText) { SlashCommands::Run } else { self.slash };
-        let hands = self.lease.connection().table().slot(&self.name).map(|slot| Arc::clone(&slot.hands));
-        let work = hands.as_ref().and_then(|hands| hands.work.as_ref());
+        let methods = self.lease.connection().table().slot(&self.name).map(|slot| Arc::clone(&slot.methods));
+        let work = methods.as_ref().and_then(|methods| methods.work.as_ref());
         let files = work.map_or(Files::None, |work| Files::Workspace(&work.jail));
         prompt_filter::filtered(prompt, &files, slash)
     }
@@ -165,9 +165,9 @@ impl AgentSession for AcpSession {
         let connection = self.lease.connection();
         let taken = connection.table().slot(&self.name).and_then(|slot| {
             let open = slot.asks.remove(&ask)?;
-            Some((open, Arc::clone(&slot.hands)))
+            Some((open, Arc::clone(&slot.methods)))
         });
-        let Some((open, hands)) = taken else {
+        let Some((open, methods)) = taken else {
             return Err(Failure::new(FailureKind::Internal, "the agent does not wait for this answer"));
         };
         match open.purpose {
@@ -176,13 +176,13 @@ impl AgentSession for AcpSession {
                 self.close_refused(&open.body, &answer);
                 Ok(())
             }
-            Purpose::Write { path, content } if super::hands::consented(&answer) => {
-                self.lease.write(AgreedWrite { hands, id: open.id, path, content }, self.name());
+            Purpose::Write { path, content } if super::client_methods::consented(&answer) => {
+                self.lease.write(AgreedWrite { methods, id: open.id, path, content }, self.name());
                 Ok(())
             }
             Purpose::Write { path, .. } => {
                 let refusal = format!("writing `{path}` was refused");
-                self.close_tool(super::hands::consent_id(&path));
+                self.close_tool(super::client_methods::consent_id(&path));
                 connection.answer(encode::error(&open.id, encode::INVALID_REQUEST, &refusal))
             }
         }
@@ -216,7 +216,7 @@ impl Drop for AcpSession {
         let connection = self.lease.connection();
         let removed = connection.table().remove(&self.name);
         let Some(removed) = removed else { return };
-        removed.hands.drop_everything();
+        removed.methods.drop_everything();
         if removed.had_turn
             && !self.told_to_cancel
             && !connection.is_gone()

@@ -24,7 +24,7 @@ use crate::command::run::{Permissions, SessionRequest};
 use crate::config::folders::ensure_private;
 use crate::config::settings::Settings;
 use crate::exit::{CommandError, ExitCode};
-use crate::leftovers;
+use crate::stale_cleanup;
 
 /// What a standing setting may allow: neither what destroys nor what cannot be told, nor a change of the rules.
 pub const HARMLESS: [ToolKind; 5] =
@@ -46,8 +46,8 @@ impl Bridge {
         for folder in [&folders.state, &folders.cache] {
             ensure_private(folder)?;
         }
-        let cleared = leftovers::clear(folders);
-        if cleared != leftovers::Cleared::default() {
+        let cleared = stale_cleanup::clear(folders);
+        if cleared != stale_cleanup::Cleared::default() {
             tracing::info!(?cleared, "cleared what killed runs had left");
         }
         let store = store(request, context)?;

@@ -97,7 +97,7 @@ fn checks(context: &Context, probe: &dyn Probe) -> Result<Vec<Check>, CommandErr
     checks.push(machine::landlock());
     checks.push(machine::free_space(&context.config.folders.state));
     checks.push(machine::open_files());
-    checks.push(machine::leftovers(&context.config.folders));
+    checks.push(machine::stale_cleanup(&context.config.folders));
     Ok(checks)
 }
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use gembridge_drivers::profile::{AgentConfig, Profile};
 
-use super::{Config, ConfigError, Folders, Key, Origin};
+use super::{Config, ConfigError, Folders, Key, Source};
 
 pub fn profiles(config: &Config) -> Result<Vec<Profile>, ConfigError> {
     // The built-in profiles are part of this binary; a broken one is our own mistake, told like any other.
@@ -30,10 +30,10 @@ pub fn profiles(config: &Config) -> Result<Vec<Profile>, ConfigError> {
 /// A program named by the profile's own variable is a hint, passed over with a warning when it is not there;
 /// detection reads that variable itself. Named anywhere else it is an order.
 fn without_hint(config: &Config, name: &str, chosen: &AgentConfig, known: &[Profile]) -> AgentConfig {
-    let origin = config.origin(&Key::dotted("agents").child(name).child("command"));
-    let named_by = match origin {
-        Origin::Environment { variable } | Origin::DotEnv { variable, .. } => Some(variable),
-        Origin::Default | Origin::ModelsFile { .. } | Origin::File { .. } | Origin::Flag { .. } => None,
+    let source = config.source(&Key::dotted("agents").child(name).child("command"));
+    let named_by = match source {
+        Source::Environment { variable } | Source::DotEnv { variable, .. } => Some(variable),
+        Source::Default | Source::ModelsFile { .. } | Source::File { .. } | Source::Flag { .. } => None,
     };
     let hint = known.iter().find(|profile| profile.name == name).and_then(|profile| profile.command.variable.as_ref());
     let mut chosen = chosen.clone();
@@ -55,9 +55,9 @@ fn open_to_guests<'a>(chosen: &'a AgentConfig, folders: &Folders) -> Option<&'a 
 fn placed(config: &Config, name: &str, problem: &str) -> ConfigError {
     let section = Key::dotted("agents").child(name);
     let of_agent = |key: &Key| key.parts().starts_with(section.parts());
-    let line = config.origins.iter().filter(|(key, _)| of_agent(key)).find_map(|(_, origin)| match origin {
-        Origin::File { path, line } | Origin::DotEnv { path, line, .. } => Some((path.clone(), *line)),
-        Origin::Default | Origin::ModelsFile { .. } | Origin::Environment { .. } | Origin::Flag { .. } => None,
+    let line = config.source_of.iter().filter(|(key, _)| of_agent(key)).find_map(|(_, source)| match source {
+        Source::File { path, line } | Source::DotEnv { path, line, .. } => Some((path.clone(), *line)),
+        Source::Default | Source::ModelsFile { .. } | Source::Environment { .. } | Source::Flag { .. } => None,
     });
     match line {
         Some((path, line)) => ConfigError::InFile { path, line, problem: problem.to_owned() },

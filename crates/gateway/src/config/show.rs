@@ -1,4 +1,4 @@
-//! `config show`: every value with its origin, secrets as a placeholder.
+//! `config show`: every value with its source, secrets as a placeholder.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -6,14 +6,15 @@ use std::fmt::Write as _;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{Config, ConfigFile, Key, Origin};
+use super::{Config, ConfigFile, Key, Source};
 
 /// One line of the listing.
 #[derive(Serialize)]
 pub struct Shown {
     pub key: String,
     pub value: Value,
-    pub origin: Origin,
+    #[serde(rename = "origin")]
+    pub source: Source,
 }
 
 /// Every value that the settings have, in the order of their sections.
@@ -45,7 +46,7 @@ fn collect(config: &Config, value: &Value, at: &Key, shown: &mut Vec<Shown>) {
                 collect(config, inner, &at.child(name), shown);
             }
         }
-        leaf => shown.push(Shown { key: at.to_string(), value: leaf.clone(), origin: config.origin(at).clone() }),
+        leaf => shown.push(Shown { key: at.to_string(), value: leaf.clone(), source: config.source(at).clone() }),
     }
 }
 
@@ -57,11 +58,11 @@ pub fn text(config: &Config) -> String {
             (
                 shown.key,
                 if shown.value.is_null() { "not set".to_owned() } else { shown.value.to_string() },
-                shown.origin,
+                shown.source,
             )
         })
         .collect();
-    let width = |column: fn(&(String, String, Origin)) -> &str| {
+    let width = |column: fn(&(String, String, Source)) -> &str| {
         shown.iter().map(|row| column(row).chars().count()).max().unwrap_or(0)
     };
     let (keys, values) = (width(|row| &row.0), width(|row| &row.1).min(48));
@@ -71,8 +72,8 @@ pub fn text(config: &Config) -> String {
         ConfigFile::Missing(path) => format!("# {} (not there; defaults apply)", path.display()),
     };
     writeln!(out, "{file}").expect("writing to a String cannot fail");
-    for (key, value, origin) in &shown {
-        writeln!(out, "{key:keys$}  {value:values$}  {origin}").expect("writing to a String cannot fail");
+    for (key, value, source) in &shown {
+        writeln!(out, "{key:keys$}  {value:values$}  {source}").expect("writing to a String cannot fail");
     }
     out
 }

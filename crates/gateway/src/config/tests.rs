@@ -1,4 +1,4 @@
-//! Precedence and origins, over real files in a folder of the test's own.
+//! Precedence and sources, over real files in a folder of the test's own.
 
 use super::*;
 
@@ -34,7 +34,7 @@ impl Fixture {
 }
 
 fn port_of(config: &Config) -> (u16, String) {
-    (config.settings.server.port.0, config.origin(&Key::dotted("server.port")).to_string())
+    (config.settings.server.port.0, config.source(&Key::dotted("server.port")).to_string())
 }
 
 #[test]

@@ -52,7 +52,7 @@ impl Address {
         self.uri.authority().map_or("", |authority| authority.as_str())
     }
 
-    /// The same place, for those who know their sessions themselves.
+    /// The same state, for those who know their sessions themselves.
     pub(super) fn without_session(&self) -> Self {
         let kept: Vec<_> =
             self.uri.query().unwrap_or_default().split('&').filter(|pair| !names_session(pair)).collect();

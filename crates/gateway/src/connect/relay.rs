@@ -13,7 +13,7 @@ use tokio::time::sleep;
 use tokio_tungstenite::tungstenite::Message;
 
 use super::dial::{DialError, Socket, Target, dial};
-use super::place::Place;
+use super::resume_state::ResumeState;
 use crate::exit::{CommandError, CommandResult, ExitCode};
 
 /// The longest message either way. What the gateway does not take it refuses itself.
@@ -58,14 +58,14 @@ where
     W: AsyncWrite + Unpin,
 {
     let mut client = Client { reader, held: VecDeque::new() };
-    let place = RefCell::new(Place::default());
+    let state = RefCell::new(ResumeState::default());
     let mut socket = dial(target).await.map_err(|error| unreachable(target, &error))?;
     loop {
         let (mut sink, mut stream) = socket.split();
         // Each way goes on while the other waits, and what is being written is written to its end.
         let end = tokio::select! {
-            end = upward(&mut client, &mut sink, &place) => end?,
-            end = downward(&mut stream, &mut out, &place) => end?,
+            end = upward(&mut client, &mut sink, &state) => end?,
+            end = downward(&mut stream, &mut out, &state) => end?,
         };
         let why = match end {
             End::ClientLeft => {
@@ -75,11 +75,11 @@ where
             }
             End::GatewayGone(why) => why,
         };
-        let told = place.borrow_mut().lost(&why);
+        let told = state.borrow_mut().lost(&why);
         for line in told {
             write(&mut out, &line).await?;
         }
-        let coming = come_back(target, &place);
+        let coming = come_back(target, &state);
         tokio::pin!(coming);
         socket = loop {
             tokio::select! {
@@ -97,11 +97,11 @@ where
 async fn upward<R: AsyncRead + Unpin>(
     client: &mut Client<R>,
     sink: &mut SplitSink<Socket, Message>,
-    place: &RefCell<Place>,
+    state: &RefCell<ResumeState>,
 ) -> Result<End, CommandError> {
     while client.speaks().await? {
         while let Some(line) = client.held.pop_front() {
-            let line = place.borrow_mut().said(&line).map(std::borrow::Cow::into_owned);
+            let line = state.borrow_mut().said(&line).map(std::borrow::Cow::into_owned);
             let Some(line) = line else { continue };
             if sink.feed(Message::text(line)).await.is_err() {
                 return gone_either_way().await;
@@ -122,12 +122,12 @@ async fn gone_either_way<T>() -> T {
 async fn downward(
     stream: &mut SplitStream<Socket>,
     out: &mut (impl AsyncWrite + Unpin),
-    place: &RefCell<Place>,
+    state: &RefCell<ResumeState>,
 ) -> Result<End, CommandError> {
     loop {
         match stream.next().await {
             Some(Ok(Message::Text(text))) => {
-                let heard = place.borrow_mut().heard(&text).map(std::borrow::Cow::into_owned);
+                let heard = state.borrow_mut().heard(&text).map(std::borrow::Cow::into_owned);
                 if let Some(line) = heard {
                     write(out, &line).await?;
                 }
@@ -152,10 +152,10 @@ async fn write(out: &mut (impl AsyncWrite + Unpin), text: &str) -> Result<(), Co
     Ok(())
 }
 
-async fn come_back(target: &Target, place: &RefCell<Place>) -> Result<Socket, CommandError> {
-    let nameless = place.borrow().has_entered_named().then(|| target.without_session());
+async fn come_back(target: &Target, state: &RefCell<ResumeState>) -> Result<Socket, CommandError> {
+    let nameless = state.borrow().has_entered_named().then(|| target.without_session());
     let target = nameless.as_ref().unwrap_or(target);
-    let messages = place.borrow().take_up();
+    let messages = state.borrow().take_up();
     let mut pause = FIRST_PAUSE;
     let mut attempt = 1;
     loop {

@@ -19,9 +19,9 @@ use gembridge_tools::ToolBridge;
 use metrics_exporter_prometheus::PrometheusHandle;
 
 use super::agents::Served;
+use super::allowed_origins::AllowedOrigins;
 use super::housekeeping::Housekeeping;
 use super::notify::Notifier;
-use super::reach::Reachable;
 use super::retention::Retiring;
 use super::signals::{Signals, Told};
 use super::tap::LineTap;
@@ -57,7 +57,7 @@ pub struct Gateway {
     pub acp_port: Option<(Server, Router)>,
     pub acp: Arc<Acp>,
     pub tap: Option<Arc<LineTap>>,
-    pub care: Care,
+    pub upkeep: Upkeep,
     pub housekeeping: Housekeeping,
     pub retiring: Retiring,
     pub withdrawal: Withdrawal,
@@ -75,7 +75,7 @@ impl Gateway {
             acp_port,
             acp,
             tap,
-            mut care,
+            mut upkeep,
             housekeeping,
             retiring,
             withdrawal,
@@ -89,7 +89,7 @@ impl Gateway {
         let stop = Stop::default();
         let mut serving = pin!(serve_all(server, app, acp_port, stop.clone()));
         let mut beating = pin!(notifier.beat());
-        let mut upkeep = pin!(metrics::upkeep(metrics));
+        let mut measuring = pin!(metrics::upkeep(metrics));
         let mut cleaning = pin!(housekeeping.keep());
         let mut retiring = pin!(retiring.keep());
         let mut withdrawal = pin!(withdrawal.keep());
@@ -100,19 +100,19 @@ impl Gateway {
                 // It ends only when it is told to.
                 _ = &mut serving => break,
                 () = &mut beating => {}
-                () = &mut upkeep => {}
+                () = &mut measuring => {}
                 () = &mut cleaning => {}
                 () = &mut retiring => {}
                 () = &mut withdrawal => {}
-                _ = look.tick() => care.look(),
+                _ = look.tick() => upkeep.look(),
                 told = signals.next() => match told {
-                    Told::Reload => care.reload(context),
+                    Told::Reload => upkeep.reload(context),
                     Told::Stop => break,
                 },
             }
         }
         tracing::info!(seconds = context.config.settings.server.drain.0.as_secs(), "draining");
-        care.readiness.drain();
+        upkeep.readiness.drain();
         notifier.stopping();
         stop.drain.cancel();
         acp.drain();
@@ -143,7 +143,7 @@ impl Gateway {
             if let Some(tap) = &tap {
                 tap.close();
             }
-            care.openai.settle().await;
+            upkeep.openai.settle().await;
             spawner.shut_down().await;
         };
         tokio::select! {
@@ -164,20 +164,20 @@ async fn serve_all(server: Server, app: Router, further: Option<(Server, Router)
 }
 
 /// What is looked after while the gateway runs.
-pub struct Care {
+pub struct Upkeep {
     guard: Arc<Guard>,
     keys: Arc<FileKeys>,
-    reachable: Reachable,
+    reachable: AllowedOrigins,
     readiness: Readiness,
     openai: Arc<OpenAi>,
     served: Vec<Served>,
 }
 
-impl Care {
+impl Upkeep {
     pub fn new(
         guard: Arc<Guard>,
         keys: Arc<FileKeys>,
-        reachable: Reachable,
+        reachable: AllowedOrigins,
         readiness: Readiness,
         openai: Arc<OpenAi>,
         served: Vec<Served>,

@@ -29,11 +29,11 @@ pub async fn bridge() -> ToolBridge {
     ToolBridge::start(Config { progress: Duration::from_millis(20), ..Config::default() }).await.unwrap()
 }
 
-/// A place with these tools on offer, each without arguments of its own.
-pub fn place(bridge: &ToolBridge, tools: &[&str]) -> ToolPlace {
-    let mut place = bridge.open().unwrap();
-    drop(place.board.offer(offer(tools)));
-    place
+/// An endpoint with these tools on offer, each without arguments of its own.
+pub fn endpoint(bridge: &ToolBridge, tools: &[&str]) -> ToolPlace {
+    let mut endpoint = bridge.open().unwrap();
+    drop(endpoint.board.offer(offer(tools)));
+    endpoint
 }
 
 pub fn offer(tools: &[&str]) -> Offer {
@@ -78,11 +78,11 @@ pub struct Agent {
 }
 
 impl Agent {
-    pub async fn connect(place: &ToolPlace) -> Self {
-        let header = &place.server.headers[0];
+    pub async fn connect(endpoint: &ToolPlace) -> Self {
+        let header = &endpoint.server.headers[0];
         assert_eq!(header.0, "Authorization");
         let token = header.1.strip_prefix("Bearer ").unwrap();
-        let config = StreamableHttpClientTransportConfig::with_uri(place.server.url.as_str()).auth_header(token);
+        let config = StreamableHttpClientTransportConfig::with_uri(endpoint.server.url.as_str()).auth_header(token);
         let transport = StreamableHttpClientTransport::from_config(config);
         let (ear, told) = mpsc::channel(1_000);
         let client = soon(Ear::new(ear).serve(transport)).await.unwrap();
@@ -111,7 +111,7 @@ impl Agent {
     }
 }
 
-/// The next call at a place.
+/// The next call at an endpoint.
 pub async fn called(news: &mut mpsc::Receiver<ToolNews>) -> HostedCall {
     match soon(news.recv()).await {
         Some(ToolNews::Called(call)) => call,

@@ -4,7 +4,7 @@ mod agent;
 mod raw;
 
 mod calls;
-mod door;
+mod auth;
 mod lifecycle;
 mod lists;
 mod shim;

@@ -10,14 +10,14 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, duplex,
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use crate::agent::{Agent, Ear, Told, bridge, called, done, offer, place, soon, text_of};
+use crate::agent::{Agent, Ear, Told, bridge, called, done, endpoint, offer, soon, text_of};
 use gembridge_core::model::Content;
 
 /// The agent's end of a shim that runs.
-fn started(place: &ToolPlace) -> (DuplexStream, JoinSet<Result<(), ShimError>>) {
+fn started(endpoint: &ToolPlace) -> (DuplexStream, JoinSet<Result<(), ShimError>>) {
     let (ours, theirs) = duplex(64 * 1024);
     let (url, token) =
-        (place.server.url.clone(), place.server.headers[0].1.strip_prefix("Bearer ").unwrap().to_owned());
+        (endpoint.server.url.clone(), endpoint.server.headers[0].1.strip_prefix("Bearer ").unwrap().to_owned());
     let mut running = JoinSet::new();
     running.spawn(async move {
         let (read, write) = split(theirs);
@@ -26,8 +26,8 @@ fn started(place: &ToolPlace) -> (DuplexStream, JoinSet<Result<(), ShimError>>) 
     (ours, running)
 }
 
-async fn connected(place: &ToolPlace) -> (Agent, JoinSet<Result<(), ShimError>>) {
-    let (ours, running) = started(place);
+async fn connected(endpoint: &ToolPlace) -> (Agent, JoinSet<Result<(), ShimError>>) {
+    let (ours, running) = started(endpoint);
     let (ear, told) = mpsc::channel(1_000);
     let client = soon(Ear::new(ear).serve(split(ours))).await.unwrap();
     (Agent::new(client, told), running)
@@ -36,11 +36,11 @@ async fn connected(place: &ToolPlace) -> (Agent, JoinSet<Result<(), ShimError>>)
 #[tokio::test]
 async fn lists_calls_and_notifications_pass_through_the_shim() {
     let bridge = bridge().await;
-    let mut place = place(&bridge, &["look"]);
-    let (mut agent, mut running) = connected(&place).await;
+    let mut endpoint = endpoint(&bridge, &["look"]);
+    let (mut agent, mut running) = connected(&endpoint).await;
     assert_eq!(agent.tools().await, ["look"]);
     let waiting: Vec<_> = (0..3).map(|n| agent.begin("look", json!({"n": n}))).collect();
-    let calls = [called(&mut place.news).await, called(&mut place.news).await, called(&mut place.news).await];
+    let calls = [called(&mut endpoint.news).await, called(&mut endpoint.news).await, called(&mut endpoint.news).await];
     assert!(matches!(soon(agent.told.recv()).await, Some(Told::Progress(_))));
     for call in calls.into_iter().rev() {
         call.reply.send(done(vec![Content::text("x".repeat(1_000_000))])).unwrap();
@@ -49,7 +49,7 @@ async fn lists_calls_and_notifications_pass_through_the_shim() {
         assert_eq!(text_of(&soon(waiting).await.unwrap()).len(), 1_000_000);
     }
     // Until the stream for it is open, the library keeps what it has to tell.
-    let read = place.board.offer(offer(&["other"]));
+    let read = endpoint.board.offer(offer(&["other"]));
     soon(async { while agent.told.recv().await != Some(Told::ListChanged) {} }).await;
     assert_eq!(agent.tools().await, ["other"]);
     soon(read).await;
@@ -62,26 +62,26 @@ async fn lists_calls_and_notifications_pass_through_the_shim() {
 #[tokio::test]
 async fn a_call_that_is_cancelled_through_the_shim_is_withdrawn() {
     let bridge = bridge().await;
-    let mut place = place(&bridge, &["slow"]);
-    let (agent, _running) = connected(&place).await;
+    let mut endpoint = endpoint(&bridge, &["slow"]);
+    let (agent, _running) = connected(&endpoint).await;
     let request = ClientRequest::CallToolRequest(Request::new(CallToolRequestParams::new("slow")));
     let handle = soon(agent.client.send_cancellable_request(request, PeerRequestOptions::default())).await.unwrap();
-    let call = called(&mut place.news).await;
+    let call = called(&mut endpoint.news).await;
     soon(handle.cancel(None)).await.unwrap();
-    assert!(matches!(soon(place.news.recv()).await, Some(ToolNews::Withdrawn(id)) if id == call.id));
+    assert!(matches!(soon(endpoint.news.recv()).await, Some(ToolNews::Withdrawn(id)) if id == call.id));
     bridge.shutdown().await;
 }
 
 #[tokio::test]
 async fn an_agent_that_goes_away_takes_its_calls_along() {
     let bridge = bridge().await;
-    let mut place = place(&bridge, &["slow"]);
-    let (agent, mut running) = connected(&place).await;
+    let mut endpoint = endpoint(&bridge, &["slow"]);
+    let (agent, mut running) = connected(&endpoint).await;
     let waiting = agent.begin("slow", json!({}));
-    let call = called(&mut place.news).await;
+    let call = called(&mut endpoint.news).await;
     waiting.abort();
     drop(agent);
-    assert!(matches!(soon(place.news.recv()).await, Some(ToolNews::Withdrawn(id)) if id == call.id));
+    assert!(matches!(soon(endpoint.news.recv()).await, Some(ToolNews::Withdrawn(id)) if id == call.id));
     soon(running.join_next()).await.unwrap().unwrap().unwrap();
     bridge.shutdown().await;
 }
@@ -89,9 +89,9 @@ async fn an_agent_that_goes_away_takes_its_calls_along() {
 #[tokio::test]
 async fn a_request_that_cannot_be_answered_gets_an_error_and_so_does_a_line_that_is_no_message() {
     let bridge = bridge().await;
-    let place = place(&bridge, &["look"]);
-    let (stream, _running) = started(&place);
-    drop(place);
+    let endpoint = endpoint(&bridge, &["look"]);
+    let (stream, _running) = started(&endpoint);
+    drop(endpoint);
     let (read, mut write) = split(stream);
     let mut lines = BufReader::new(read).lines();
     write

@@ -1,4 +1,4 @@
-//! The machine and what gembridge keeps on it: files and their modes, Landlock, disk, limits, leftovers.
+//! The machine and what gembridge keeps on it: files and their modes, Landlock, disk, limits, what killed runs left.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -11,8 +11,8 @@ use super::Check;
 use crate::config::trust::Trust;
 use crate::config::{Config, ConfigFile, Folders};
 use crate::keys::{KeyFile, first_key_path};
-use crate::leftovers;
 use crate::origins::OriginFile;
+use crate::stale_cleanup;
 
 const LITTLE_SPACE: u64 = 1 << 30;
 const NO_SPACE: u64 = 64 << 20;
@@ -177,15 +177,17 @@ fn files(limit: Option<u64>) -> Check {
     }
 }
 
-pub fn leftovers(folders: &Folders) -> Check {
-    let cleared = leftovers::clear(folders);
+pub fn stale_cleanup(folders: &Folders) -> Check {
+    let cleared = stale_cleanup::clear(folders);
     match cleared {
-        leftovers::Cleared { stubborn: 0, processes: 0, folders: 0 } => Check::ok("leftovers", "none of earlier runs"),
-        leftovers::Cleared { stubborn: 0, processes, folders } => Check::ok(
+        stale_cleanup::Cleared { stubborn: 0, processes: 0, folders: 0 } => {
+            Check::ok("leftovers", "none of earlier runs")
+        }
+        stale_cleanup::Cleared { stubborn: 0, processes, folders } => Check::ok(
             "leftovers",
             format!("cleared {processes} processes and {folders} folders of runs that were killed"),
         ),
-        leftovers::Cleared { stubborn, .. } => Check::warn(
+        stale_cleanup::Cleared { stubborn, .. } => Check::warn(
             "leftovers",
             format!("{stubborn} processes of killed runs do not end"),
             "look for them with `ps -e f | grep gembridge`",

@@ -1,4 +1,4 @@
-//! When sessions came to be, for agents that destroy one which is loaded in the minute of its birth.
+//! When sessions were created, for agents that destroy one which is loaded in the minute of its creation.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,13 +11,13 @@ use gembridge_core::model::Timestamp;
 const REMEMBERED: usize = 4_096;
 const MINUTE: u64 = 60_000;
 
-/// The births that this program saw, the newest last. A load is a birth too: the agent begins a new file.
+/// When this program saw sessions created, the newest last. A load counts too: the agent begins a new file.
 #[derive(Default)]
-pub(super) struct Births {
+pub(super) struct CreationTimes {
     seen: Mutex<VecDeque<(Arc<str>, Timestamp)>>,
 }
 
-impl Births {
+impl CreationTimes {
     pub(super) fn note(&self, session: &Arc<str>, now: Timestamp) {
         let mut seen = self.lock();
         if seen.len() >= REMEMBERED {
@@ -49,27 +49,31 @@ mod tests {
     }
 
     #[test]
-    fn only_the_minute_of_its_birth_is_waited_for() {
-        let births = Births::default();
+    fn only_the_minute_of_its_creation_is_waited_for() {
+        let creation_times = CreationTimes::default();
         let session = Arc::<str>::from("s");
         let resume = |last_used| Resume { agent_session: Arc::clone(&session), last_used };
         let seconds = |seconds| Some(Duration::from_secs(seconds));
-        assert_eq!(births.wait(&resume(at(7, 5)), at(7, 20)), seconds(40), "unknown: its last use counts");
-        assert_eq!(births.wait(&resume(at(6, 59)), at(7, 20)), None);
+        assert_eq!(creation_times.wait(&resume(at(7, 5)), at(7, 20)), seconds(40), "unknown: its last use counts");
+        assert_eq!(creation_times.wait(&resume(at(6, 59)), at(7, 20)), None);
 
-        births.note(&session, at(7, 0));
-        assert_eq!(births.wait(&resume(at(7, 30)), at(7, 30)), seconds(30));
-        assert_eq!(births.wait(&resume(at(8, 10)), at(8, 10)), None, "used in this minute, born in an earlier one");
-        births.note(&session, at(8, 10));
-        assert_eq!(births.wait(&resume(at(8, 15)), at(8, 15)), seconds(45), "a load is a birth too");
+        creation_times.note(&session, at(7, 0));
+        assert_eq!(creation_times.wait(&resume(at(7, 30)), at(7, 30)), seconds(30));
+        assert_eq!(
+            creation_times.wait(&resume(at(8, 10)), at(8, 10)),
+            None,
+            "used in this minute, born in an earlier one"
+        );
+        creation_times.note(&session, at(8, 10));
+        assert_eq!(creation_times.wait(&resume(at(8, 15)), at(8, 15)), seconds(45), "a load counts as a creation");
     }
 
     #[test]
     fn what_is_remembered_has_a_bound() {
-        let births = Births::default();
+        let creation_times = CreationTimes::default();
         for number in 0..=REMEMBERED {
-            births.note(&number.to_string().into(), at(1, 0));
+            creation_times.note(&number.to_string().into(), at(1, 0));
         }
-        assert_eq!(births.lock().len(), REMEMBERED);
+        assert_eq!(creation_times.lock().len(), REMEMBERED);
     }
 }

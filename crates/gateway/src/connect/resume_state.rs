@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 /// The client's side of the conversation, as far as a new connection must know it.
 #[derive(Debug, Default)]
-pub(super) struct Place {
+pub(super) struct ResumeState {
     greeting: Greeting,
     /// The session that the address names.
     named: Option<String>,
@@ -103,7 +103,7 @@ impl Named {
     }
 }
 
-impl Place {
+impl ResumeState {
     /// The client says this. What the gateway hears of it; an answer to a question of a connection that is gone is for
     /// nobody.
     pub(super) fn said<'a>(&mut self, line: &'a str) -> Option<Cow<'a, str>> {
@@ -267,27 +267,27 @@ mod tests {
 
     use super::*;
 
-    fn place() -> Place {
-        let mut place = Place::default();
-        say(&mut place, 0, "initialize", &json!({ "protocolVersion": 1 }));
-        answer(&mut place, 0, &json!({ "protocolVersion": 1 }));
-        say(&mut place, "a", "session/new", &json!({ "cwd": "/" }));
-        answer(&mut place, "a", &json!({ "sessionId": "s1", "_meta": { "gembridge": { "seq": 2 } } }));
-        place
+    fn state() -> ResumeState {
+        let mut state = ResumeState::default();
+        say(&mut state, 0, "initialize", &json!({ "protocolVersion": 1 }));
+        answer(&mut state, 0, &json!({ "protocolVersion": 1 }));
+        say(&mut state, "a", "session/new", &json!({ "cwd": "/" }));
+        answer(&mut state, "a", &json!({ "sessionId": "s1", "_meta": { "gembridge": { "seq": 2 } } }));
+        state
     }
 
-    fn say(place: &mut Place, id: impl Into<Value>, method: &str, params: &Value) {
+    fn say(state: &mut ResumeState, id: impl Into<Value>, method: &str, params: &Value) {
         let line = json!({ "jsonrpc": "2.0", "id": id.into(), "method": method, "params": params }).to_string();
-        assert_eq!(place.said(&line).as_deref(), Some(&*line));
+        assert_eq!(state.said(&line).as_deref(), Some(&*line));
     }
 
-    fn answer(place: &mut Place, id: impl Into<Value>, result: &Value) {
+    fn answer(state: &mut ResumeState, id: impl Into<Value>, result: &Value) {
         let line = json!({ "jsonrpc": "2.0", "id": id.into(), "result": result }).to_string();
-        assert_eq!(place.heard(&line).as_deref(), Some(&*line));
+        assert_eq!(state.heard(&line).as_deref(), Some(&*line));
     }
 
-    fn hear(place: &mut Place, message: &Value) -> Value {
-        serde_json::from_str(&place.heard(&message.to_string()).unwrap()).unwrap()
+    fn hear(state: &mut ResumeState, message: &Value) -> Value {
+        serde_json::from_str(&state.heard(&message.to_string()).unwrap()).unwrap()
     }
 
     fn update(session: &str, mark: &Value) -> Value {
@@ -299,120 +299,120 @@ mod tests {
         lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
-    fn after(place: &Place) -> Vec<Value> {
-        told(&place.take_up()).into_iter().skip(1).map(|attach| attach["params"].clone()).collect()
+    fn after(state: &ResumeState) -> Vec<Value> {
+        told(&state.take_up()).into_iter().skip(1).map(|attach| attach["params"].clone()).collect()
     }
 
     #[test]
     fn a_new_connection_hears_who_speaks_and_what_was_seen_last() {
-        let mut place = place();
-        say(&mut place, 7, "session/prompt", &json!({ "sessionId": "s1", "prompt": [] }));
-        hear(&mut place, &update("s1", &json!({ "seq": 9 })));
-        hear(&mut place, &update("s1", &json!({ "seq": 5 })));
-        let lines = place.take_up();
+        let mut state = state();
+        say(&mut state, 7, "session/prompt", &json!({ "sessionId": "s1", "prompt": [] }));
+        hear(&mut state, &update("s1", &json!({ "seq": 9 })));
+        hear(&mut state, &update("s1", &json!({ "seq": 5 })));
+        let lines = state.take_up();
         let first = &told(&lines)[0];
         assert_eq!((&first["method"], &first["params"]["protocolVersion"]), (&json!("initialize"), &json!(1)));
-        assert_eq!(after(&place), [json!({ "sessionId": "s1", "after": 9 })]);
+        assert_eq!(after(&state), [json!({ "sessionId": "s1", "after": 9 })]);
         for line in lines {
             let id = serde_json::from_str::<Value>(&line).unwrap()["id"].clone();
-            assert_eq!(place.heard(&json!({ "jsonrpc": "2.0", "id": id, "result": {} }).to_string()), None);
+            assert_eq!(state.heard(&json!({ "jsonrpc": "2.0", "id": id, "result": {} }).to_string()), None);
         }
     }
 
     #[test]
     fn steps_that_only_the_gateway_tells_count_and_half_told_ones_do_not() {
-        let mut place = place();
+        let mut state = state();
         let ended =
             json!({ "jsonrpc": "2.0", "method": "_gembridge/turn_ended", "params": { "sessionId": "s1", "seq": 12 } });
-        hear(&mut place, &ended);
-        hear(&mut place, &update("s1", &json!({ "seq": 13, "part": 1, "parts": 2 })));
-        assert_eq!(after(&place), [json!({ "sessionId": "s1", "after": 12 })]);
-        hear(&mut place, &update("s1", &json!({ "seq": 13, "part": 2, "parts": 2 })));
-        assert_eq!(after(&place), [json!({ "sessionId": "s1", "after": 13 })]);
+        hear(&mut state, &ended);
+        hear(&mut state, &update("s1", &json!({ "seq": 13, "part": 1, "parts": 2 })));
+        assert_eq!(after(&state), [json!({ "sessionId": "s1", "after": 12 })]);
+        hear(&mut state, &update("s1", &json!({ "seq": 13, "part": 2, "parts": 2 })));
+        assert_eq!(after(&state), [json!({ "sessionId": "s1", "after": 13 })]);
     }
 
     #[test]
     fn a_session_that_was_left_or_never_entered_is_not_taken_up() {
-        let mut place = place();
-        say(&mut place, 1, "session/load", &json!({ "sessionId": "s2" }));
-        hear(&mut place, &json!({ "jsonrpc": "2.0", "id": 1, "error": { "code": -32002, "message": "unknown" } }));
-        say(&mut place, 2, "session/set_mode", &json!({ "sessionId": "s3", "modeId": "m" }));
-        answer(&mut place, 2, &json!({}));
-        say(&mut place, 3, "session/close", &json!({ "sessionId": "s1" }));
-        answer(&mut place, 3, &json!({}));
-        assert_eq!(after(&place), Vec::<Value>::new());
+        let mut state = state();
+        say(&mut state, 1, "session/load", &json!({ "sessionId": "s2" }));
+        hear(&mut state, &json!({ "jsonrpc": "2.0", "id": 1, "error": { "code": -32002, "message": "unknown" } }));
+        say(&mut state, 2, "session/set_mode", &json!({ "sessionId": "s3", "modeId": "m" }));
+        answer(&mut state, 2, &json!({}));
+        say(&mut state, 3, "session/close", &json!({ "sessionId": "s1" }));
+        answer(&mut state, 3, &json!({}));
+        assert_eq!(after(&state), Vec::<Value>::new());
     }
 
     #[test]
     fn whoever_waits_is_told_once_that_the_answer_is_gone() {
-        let mut place = place();
-        say(&mut place, 7, "session/prompt", &json!({ "sessionId": "s1" }));
-        let failed = &told(&place.lost("it was killed"))[0];
+        let mut state = state();
+        say(&mut state, 7, "session/prompt", &json!({ "sessionId": "s1" }));
+        let failed = &told(&state.lost("it was killed"))[0];
         assert_eq!((&failed["id"], &failed["error"]["code"]), (&json!(7), &json!(-32_603)));
         assert!(failed["error"]["message"].as_str().unwrap().contains("it was killed"));
-        assert_eq!(place.lost("again"), Vec::<String>::new());
+        assert_eq!(state.lost("again"), Vec::<String>::new());
     }
 
     #[test]
     fn f15_an_id_that_no_value_can_hold_is_given_back_as_it_was_written() {
-        let mut place = place();
-        assert!(place.said(r#"{"jsonrpc":"2.0","id":1e400,"method":"session/prompt"}"#).is_some());
-        assert!(place.heard(r#"{"jsonrpc":"2.0","id":-1e999,"method":"session/request_permission"}"#).is_some());
-        let told = place.lost("it was killed");
+        let mut state = state();
+        assert!(state.said(r#"{"jsonrpc":"2.0","id":1e400,"method":"session/prompt"}"#).is_some());
+        assert!(state.heard(r#"{"jsonrpc":"2.0","id":-1e999,"method":"session/request_permission"}"#).is_some());
+        let told = state.lost("it was killed");
         assert!(told[0].starts_with(r#"{"jsonrpc":"2.0","id":1e400,"error":{"#), "{told:?}");
         assert_eq!(told[1], r#"{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":-1e999}}"#);
     }
 
     #[test]
     fn a_greeting_without_an_answer_is_said_again_as_it_was() {
-        let mut place = Place::default();
-        say(&mut place, 0, "initialize", &json!({}));
-        assert_eq!(place.lost("it was killed"), Vec::<String>::new());
+        let mut state = ResumeState::default();
+        say(&mut state, 0, "initialize", &json!({}));
+        assert_eq!(state.lost("it was killed"), Vec::<String>::new());
         assert_eq!(
-            told(&place.take_up()),
+            told(&state.take_up()),
             [json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {} })]
         );
         let result = json!({ "_meta": { "gembridge": { "session": "s1" } } });
-        answer(&mut place, 0, &result);
-        assert!(!place.has_entered_named());
-        hear(&mut place, &update("s1", &json!({ "seq": 1 })));
-        assert!(place.has_entered_named());
+        answer(&mut state, 0, &result);
+        assert!(!state.has_entered_named());
+        hear(&mut state, &update("s1", &json!({ "seq": 1 })));
+        assert!(state.has_entered_named());
     }
 
     #[test]
     fn an_answer_to_a_question_of_a_lost_connection_reaches_no_other_question() {
-        let mut place = place();
+        let mut state = state();
         let question =
             json!({ "jsonrpc": "2.0", "id": 1, "method": "session/request_permission", "params": { "x": 1.50 } });
         let reply = |id: Value| json!({ "jsonrpc": "2.0", "id": id, "result": {} }).to_string();
-        assert_eq!(hear(&mut place, &question), question);
-        let withdrawn = told(&place.lost("it was killed"));
+        assert_eq!(hear(&mut state, &question), question);
+        let withdrawn = told(&state.lost("it was killed"));
         assert_eq!(withdrawn[0]["method"], "$/cancel_request");
         assert_eq!(withdrawn[0]["params"], json!({ "requestId": 1 }));
-        let again = hear(&mut place, &question);
+        let again = hear(&mut state, &question);
         assert_ne!(again["id"], 1);
         assert_eq!(again["params"], question["params"]);
-        assert_eq!(place.said(&reply(json!(1))), None);
-        let sent = place.said(&reply(again["id"].clone())).unwrap().into_owned();
+        assert_eq!(state.said(&reply(json!(1))), None);
+        let sent = state.said(&reply(again["id"].clone())).unwrap().into_owned();
         assert_eq!(serde_json::from_str::<Value>(&sent).unwrap()["id"], 1);
-        assert_eq!(place.said(&reply(again["id"].clone())), None, "once");
+        assert_eq!(state.said(&reply(again["id"].clone())), None, "once");
     }
 
     #[test]
     fn what_is_no_message_is_passed_on_and_a_client_that_never_began_has_nothing_to_take_up() {
-        let mut place = Place::default();
-        assert_eq!(place.said("no json").as_deref(), Some("no json"));
-        assert_eq!(place.heard("[]").as_deref(), Some("[]"));
-        assert_eq!(place.take_up(), Vec::<String>::new());
+        let mut state = ResumeState::default();
+        assert_eq!(state.said("no json").as_deref(), Some("no json"));
+        assert_eq!(state.heard("[]").as_deref(), Some("[]"));
+        assert_eq!(state.take_up(), Vec::<String>::new());
     }
 
     #[test]
     fn a_result_of_any_kind_is_an_answer() {
-        let mut place = place();
+        let mut state = state();
         for result in [json!(null), json!([1]), json!("done"), json!({ "seq": "x", "_meta": null })] {
-            say(&mut place, 1, "_agent/own", &json!([]));
-            answer(&mut place, 1, &result);
-            assert_eq!(place.lost("it was killed"), Vec::<String>::new(), "{result}");
+            say(&mut state, 1, "_agent/own", &json!([]));
+            answer(&mut state, 1, &result);
+            assert_eq!(state.lost("it was killed"), Vec::<String>::new(), "{result}");
         }
     }
 }

@@ -12,14 +12,14 @@ use serde_json::value::RawValue;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
 
+use super::client_methods::ClientMethods;
 use super::decode::Shapes;
-use super::hands::Hands;
-use super::repeat::RepeatFilter;
+use super::retry_dedup::RetryDedup;
 
 pub(super) type Sink = mpsc::Sender<Vec<Signal>>;
 
 #[derive(Default)]
-pub(super) struct Table {
+pub(super) struct RoutingTable {
     last_id: u64,
     pending: HashMap<u64, Pending>,
     by_name: HashMap<Arc<str>, usize>,
@@ -56,8 +56,8 @@ pub(super) enum CallError {
 /// What a new session's slot will be made of.
 pub(super) struct Opening {
     pub sink: Sink,
-    pub hands: Arc<Hands>,
-    pub repeat: Option<RepeatFilter>,
+    pub methods: Arc<ClientMethods>,
+    pub repeat: Option<RetryDedup>,
     pub tools: Tools,
 }
 
@@ -66,12 +66,12 @@ pub(super) struct Slot {
     pub name: Arc<str>,
     pub sink: Sink,
     pub batch: Vec<Signal>,
-    pub hands: Arc<Hands>,
+    pub methods: Arc<ClientMethods>,
     pub asks: HashMap<AskId, OpenAsk>,
     pub phase: Phase,
     /// Updates of a replay that were not passed on.
     pub replayed: u64,
-    pub repeat: Option<RepeatFilter>,
+    pub repeat: Option<RetryDedup>,
     pub tools: Tools,
 }
 
@@ -93,7 +93,7 @@ pub(super) enum Phase {
 
 /// What is left of a session that was taken out.
 pub(super) struct Removed {
-    pub hands: Arc<Hands>,
+    pub methods: Arc<ClientMethods>,
     /// The agent still works on a prompt of it.
     pub had_turn: bool,
 }
@@ -119,7 +119,7 @@ pub(super) const MOST_ASKS: usize = 1_024;
 /// Updates that may arrive before their session is known; beyond that they are noise.
 const MOST_EARLY: usize = 64;
 
-impl Table {
+impl RoutingTable {
     /// What the agent's lines have looked like so far.
     pub(super) fn shapes(&mut self) -> &mut Shapes {
         &mut self.shapes
@@ -164,7 +164,7 @@ impl Table {
             name: Arc::clone(name),
             sink: opening.sink,
             batch: Vec::new(),
-            hands: opening.hands,
+            methods: opening.methods,
             asks: HashMap::new(),
             phase,
             replayed: 0,
@@ -194,7 +194,7 @@ impl Table {
         let calls = self.pending.len();
         self.pending.retain(|_, pending| !matches!(pending, Pending::Prompt { session } if **session == *name));
         let slot = self.slots[at].take()?;
-        Some(Removed { hands: slot.hands, had_turn: self.pending.len() < calls })
+        Some(Removed { methods: slot.methods, had_turn: self.pending.len() < calls })
     }
 
     pub(super) fn slot(&mut self, name: &str) -> Option<&mut Slot> {

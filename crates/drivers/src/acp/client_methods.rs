@@ -14,8 +14,8 @@ use serde_json::value::RawValue;
 use super::{encode, wire};
 use crate::workspace::{Jail, JailError, TerminalCommand, TerminalExit, TerminalId, Terminals};
 
-/// The hands of one session.
-pub(super) struct Hands {
+/// The methods that one session may call on us.
+pub(super) struct ClientMethods {
     /// The workspace; `None` in chat, where there is nothing to touch.
     pub work: Option<Work>,
     /// A file that is not there reads as empty, for agents that cannot create one otherwise.
@@ -30,12 +30,12 @@ pub(super) struct Work {
 /// Work for an agent that must not hold up the reader.
 pub(super) enum Job {
     Read {
-        hands: Arc<Hands>,
+        methods: Arc<ClientMethods>,
         id: Box<RawValue>,
         request: wire::ReadTextFile,
     },
     Write {
-        hands: Arc<Hands>,
+        methods: Arc<ClientMethods>,
         id: Box<RawValue>,
         path: String,
         content: String,
@@ -47,12 +47,12 @@ pub(super) enum Job {
         content: String,
     },
     CreateTerminal {
-        hands: Arc<Hands>,
+        methods: Arc<ClientMethods>,
         id: Box<RawValue>,
         request: wire::CreateTerminal,
     },
     Terminal {
-        hands: Arc<Hands>,
+        methods: Arc<ClientMethods>,
         id: Box<RawValue>,
         call: TerminalCall,
         terminal: TerminalId,
@@ -76,7 +76,7 @@ pub(super) enum TerminalCall {
     Release,
 }
 
-impl Hands {
+impl ClientMethods {
     /// The session is over: what it started ends, whoever still waits for it.
     pub(super) fn drop_everything(&self) {
         if let Some(work) = &self.work {
@@ -88,18 +88,18 @@ impl Hands {
     pub(super) fn job(self: &Arc<Self>, id: &RawValue, method: &str, params: Option<&RawValue>) -> Result<Job, Bytes> {
         let unknown = || encode::error(id, encode::METHOD_NOT_FOUND, &format!("no method `{method}` here"));
         let Some(work) = &self.work else { return Err(unknown()) };
-        let hands = Arc::clone(self);
+        let methods = Arc::clone(self);
         let (call, owned) = (|call| Self::terminal(self, id, call, params), || id.to_owned());
         match method {
-            "fs/read_text_file" => Ok(Job::Read { hands, id: owned(), request: read(id, params)? }),
+            "fs/read_text_file" => Ok(Job::Read { methods, id: owned(), request: read(id, params)? }),
             "fs/write_text_file" => {
                 let wire::WriteTextFile { path, content } = read(id, params)?;
                 if work.jail.needs_consent(&path) {
                     return Ok(Job::Consent { id: owned(), path, content });
                 }
-                Ok(Job::Write { hands, id: owned(), path, content })
+                Ok(Job::Write { methods, id: owned(), path, content })
             }
-            "terminal/create" => Ok(Job::CreateTerminal { hands, id: owned(), request: read(id, params)? }),
+            "terminal/create" => Ok(Job::CreateTerminal { methods, id: owned(), request: read(id, params)? }),
             "terminal/output" => call(TerminalCall::Output),
             "terminal/wait_for_exit" => call(TerminalCall::WaitForExit),
             "terminal/kill" => call(TerminalCall::Kill),
@@ -110,7 +110,7 @@ impl Hands {
 
     fn terminal(self: &Arc<Self>, id: &RawValue, call: TerminalCall, params: Option<&RawValue>) -> Result<Job, Bytes> {
         let wire::TerminalCall { terminal_id } = read(id, params)?;
-        Ok(Job::Terminal { hands: Arc::clone(self), id: id.to_owned(), call, terminal: TerminalId(terminal_id) })
+        Ok(Job::Terminal { methods: Arc::clone(self), id: id.to_owned(), call, terminal: TerminalId(terminal_id) })
     }
 }
 
@@ -135,18 +135,18 @@ impl Job {
     /// Does it, and gives the line that answers the agent.
     pub(super) async fn perform(self) -> Bytes {
         match self {
-            Self::Read { hands, id, request } => read_file(&hands, &id, request).await,
-            Self::Write { hands, id, path, content } => write_file(&hands, &id, path, content).await.0,
+            Self::Read { methods, id, request } => read_file(&methods, &id, request).await,
+            Self::Write { methods, id, path, content } => write_file(&methods, &id, path, content).await.0,
             Self::Consent { ref path, .. } => self.refuse(&format!("nobody was asked about writing `{path}`")),
-            Self::CreateTerminal { hands, id, request } => create_terminal(&hands, &id, request).await,
-            Self::Terminal { hands, id, call, terminal } => use_terminal(&hands, &id, call, &terminal).await,
+            Self::CreateTerminal { methods, id, request } => create_terminal(&methods, &id, request).await,
+            Self::Terminal { methods, id, call, terminal } => use_terminal(&methods, &id, call, &terminal).await,
         }
     }
 }
 
 /// A write that was asked about, and agreed to.
 pub(super) struct AgreedWrite {
-    pub hands: Arc<Hands>,
+    pub methods: Arc<ClientMethods>,
     pub id: Box<RawValue>,
     pub path: String,
     pub content: String,
@@ -156,26 +156,26 @@ impl AgreedWrite {
     /// Does it, and gives the line that answers the agent and the end of the record that the question began.
     pub(super) async fn perform(self) -> (Bytes, Event) {
         let mut record = ToolCall::update(consent_id(&self.path));
-        let (line, status) = write_file(&self.hands, &self.id, self.path, self.content).await;
+        let (line, status) = write_file(&self.methods, &self.id, self.path, self.content).await;
         record.status = Some(status);
         (line, Event::ToolCall(Box::new(record)))
     }
 }
 
-async fn read_file(hands: &Hands, id: &RawValue, request: wire::ReadTextFile) -> Bytes {
-    let Some(work) = &hands.work else { return nothing_to_touch(id) };
+async fn read_file(methods: &ClientMethods, id: &RawValue, request: wire::ReadTextFile) -> Bytes {
+    let Some(work) = &methods.work else { return nothing_to_touch(id) };
     let jail = Arc::clone(&work.jail);
     let read = on_disk(move || jail.read_text(&request.path, request.line, request.limit)).await;
     match read {
         Ok(content) => encode::result(id, &json!({ "content": content })),
-        Err(JailError::Missing(_)) if hands.missing_reads_empty => encode::result(id, &json!({ "content": "" })),
+        Err(JailError::Missing(_)) if methods.missing_reads_empty => encode::result(id, &json!({ "content": "" })),
         Err(error) => refused(id, &error),
     }
 }
 
 /// The answer to the agent, and what became of the file.
-async fn write_file(hands: &Hands, id: &RawValue, path: String, content: String) -> (Bytes, ToolStatus) {
-    let Some(work) = &hands.work else { return (nothing_to_touch(id), ToolStatus::Failed) };
+async fn write_file(methods: &ClientMethods, id: &RawValue, path: String, content: String) -> (Bytes, ToolStatus) {
+    let Some(work) = &methods.work else { return (nothing_to_touch(id), ToolStatus::Failed) };
     let jail = Arc::clone(&work.jail);
     match on_disk(move || jail.write_text(&path, &content)).await {
         Ok(()) => (encode::result(id, &json!({})), ToolStatus::Completed),
@@ -183,8 +183,8 @@ async fn write_file(hands: &Hands, id: &RawValue, path: String, content: String)
     }
 }
 
-async fn create_terminal(hands: &Hands, id: &RawValue, request: wire::CreateTerminal) -> Bytes {
-    let Some(work) = &hands.work else { return nothing_to_touch(id) };
+async fn create_terminal(methods: &ClientMethods, id: &RawValue, request: wire::CreateTerminal) -> Bytes {
+    let Some(work) = &methods.work else { return nothing_to_touch(id) };
     let command = TerminalCommand {
         command: request.command,
         args: request.args,
@@ -198,8 +198,8 @@ async fn create_terminal(hands: &Hands, id: &RawValue, request: wire::CreateTerm
     }
 }
 
-async fn use_terminal(hands: &Hands, id: &RawValue, call: TerminalCall, terminal: &TerminalId) -> Bytes {
-    let Some(work) = &hands.work else { return nothing_to_touch(id) };
+async fn use_terminal(methods: &ClientMethods, id: &RawValue, call: TerminalCall, terminal: &TerminalId) -> Bytes {
+    let Some(work) = &methods.work else { return nothing_to_touch(id) };
     let done = match call {
         TerminalCall::Output => work.terminals.output(terminal).map(|output| {
             json!({ "output": output.output, "truncated": output.truncated, "exitStatus": output.exit.as_ref().map(exit) })

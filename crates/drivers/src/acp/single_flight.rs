@@ -8,7 +8,7 @@ use gembridge_core::model::{Failure, Principal};
 use tokio::time::Instant;
 
 #[derive(Default)]
-pub(super) struct Arrivals {
+pub(super) struct SingleFlight {
     gates: Mutex<HashMap<Principal, Gate>>,
 }
 
@@ -20,10 +20,10 @@ struct Refused {
     failure: Failure,
 }
 
-impl Arrivals {
+impl SingleFlight {
     /// What `in_use` finds once it is this one's turn; else what `bring` brings. Whoever waited while `bring` failed
     /// shares its failure and does not try again.
-    pub(super) async fn place<T>(
+    pub(super) async fn run<T>(
         &self,
         principal: &Principal,
         in_use: impl Fn() -> Option<T>,
@@ -62,10 +62,10 @@ mod tests {
 
     /// Three at once; the first brings `result` after a moment. How often was something brought, and what came of it?
     async fn three_at_once(result: Result<u32, Failure>) -> (u32, Vec<Result<u32, Failure>>) {
-        let (arrivals, place, brought) = (Arrivals::default(), Mutex::new(None), AtomicU32::new(0));
+        let (single_flight, place, brought) = (SingleFlight::default(), Mutex::new(None), AtomicU32::new(0));
         let principal = Principal::new("somebody");
         let one = || {
-            arrivals.place(&principal, || *place.lock().unwrap(), async {
+            single_flight.run(&principal, || *place.lock().unwrap(), async {
                 brought.fetch_add(1, Ordering::Relaxed);
                 tokio::time::sleep(Duration::from_secs(2)).await;
                 *place.lock().unwrap() = result.clone().ok();
@@ -91,12 +91,12 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn whoever_comes_after_a_failure_tries_again() {
-        let arrivals = Arrivals::default();
+        let single_flight = SingleFlight::default();
         let principal = Principal::new("somebody");
         let failure = Failure::new(FailureKind::Crashed, "it does not start");
-        let first = arrivals.place(&principal, || None, async { Err::<u32, _>(failure.clone()) }).await;
+        let first = single_flight.run(&principal, || None, async { Err::<u32, _>(failure.clone()) }).await;
         assert_eq!(first, Err(failure));
         tokio::time::advance(Duration::from_millis(1)).await;
-        assert_eq!(arrivals.place(&principal, || None, async { Ok(1) }).await, Ok(1));
+        assert_eq!(single_flight.run(&principal, || None, async { Ok(1) }).await, Ok(1));
     }
 }

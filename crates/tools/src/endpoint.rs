@@ -1,4 +1,4 @@
-//! A place: the tool server of one agent.
+//! The tool server of one agent.
 
 use std::sync::Arc;
 
@@ -11,15 +11,15 @@ use rmcp::{Peer, RoleServer};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use crate::auth::{Body, said};
 use crate::bridge::Config;
-use crate::desk::Desk;
-use crate::door::{Body, said};
+use crate::calls::PendingCalls;
 use crate::name::Naming;
 use crate::server::Server;
 use crate::sessions::Sessions;
 
-pub struct Place {
-    desk: Arc<Desk>,
+pub struct ToolEndpoint {
+    pending: Arc<PendingCalls>,
     http: StreamableHttpService<Server, Sessions>,
     sessions: Arc<Sessions>,
     most_sessions: usize,
@@ -27,23 +27,23 @@ pub struct Place {
     hang_up: CancellationToken,
 }
 
-impl Place {
+impl ToolEndpoint {
     pub fn new(config: &Config, naming: Arc<Naming>, news: mpsc::Sender<ToolNews>) -> Self {
-        let desk = Arc::new(Desk::new(naming, config.progress, news));
-        let sessions = Arc::new(Sessions::new(desk.clone()));
+        let pending = Arc::new(PendingCalls::new(naming, config.progress, news));
+        let sessions = Arc::new(Sessions::new(pending.clone()));
         let hang_up = CancellationToken::new();
         let settings = StreamableHttpServerConfig::default()
             .with_sse_retry(None)
             .with_sse_keep_alive(Some(config.keep_alive))
             .with_max_request_body_bytes(config.body_limit)
             .with_cancellation_token(hang_up.clone());
-        let server = Server { desk: desk.clone() };
+        let server = Server { pending: pending.clone() };
         let http = StreamableHttpService::new(move || Ok(server.clone()), sessions.clone(), settings);
-        Self { desk, http, sessions, most_sessions: config.sessions, hang_up }
+        Self { pending, http, sessions, most_sessions: config.sessions, hang_up }
     }
 
     pub fn offer(&self, offer: &Offer) -> (BoxFuture<'static, ()>, Vec<Peer<RoleServer>>) {
-        self.desk.offer(offer)
+        self.pending.offer(offer)
     }
 
     pub async fn sessions(&self) -> usize {
@@ -52,7 +52,7 @@ impl Place {
 
     /// The calls that wait.
     pub fn calls(&self) -> usize {
-        self.desk.calls()
+        self.pending.calls()
     }
 
     pub async fn serve(&self, request: Request<Incoming>) -> Response<Body> {
@@ -68,7 +68,7 @@ impl Place {
 
     /// Whoever waits is told that nobody will answer.
     pub fn close(&self) {
-        self.desk.close();
+        self.pending.close();
     }
 
     /// Resolves when they have read it.

@@ -19,7 +19,7 @@ const SHORTEST_STRETCH: usize = 8;
 const LONGEST_STRETCH: usize = 256 * 1024;
 
 #[derive(Default)]
-pub(super) struct RepeatFilter {
+pub(super) struct RetryDedup {
     /// The text since the turn began or a tool last ran.
     stretch: String,
     last: Option<Instant>,
@@ -36,7 +36,7 @@ enum State {
     GaveUp,
 }
 
-impl RepeatFilter {
+impl RetryDedup {
     /// What of `update` goes on now: itself, nothing, or what was held and itself.
     pub(super) fn pass(&mut self, update: Update, now: Instant, out: &mut Vec<Update>) {
         let Event::Text(text) = &update.event else {
@@ -107,7 +107,7 @@ mod tests {
     /// Feeds `(seconds, text)` and returns the text that comes through.
     fn check(pieces: &[(f64, &str)], expected: &str) {
         let start = Instant::now();
-        let mut filter = RepeatFilter::default();
+        let mut filter = RetryDedup::default();
         let mut out = Vec::new();
         for (at, text) in pieces {
             let update = Update::ours(Event::Text((*text).into()));

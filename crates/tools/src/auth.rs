@@ -1,4 +1,4 @@
-//! The door: who may come in, and to which place.
+//! Which requests are let in, and which endpoint their token opens.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -15,7 +15,7 @@ use hyper::body::Incoming;
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq;
 
-use crate::place::Place;
+use crate::endpoint::ToolEndpoint;
 
 pub type Body = BoxBody<Bytes, std::convert::Infallible>;
 
@@ -64,27 +64,27 @@ impl Hash for Digest {
     }
 }
 
-/// The places that are open, by the token that opens each.
+/// The open endpoints, by the token that opens each.
 #[derive(Default)]
-pub struct Door {
-    places: Mutex<HashMap<Digest, Arc<Place>>>,
+pub struct ToolAuth {
+    endpoints: Mutex<HashMap<Digest, Arc<ToolEndpoint>>>,
 }
 
-impl Door {
-    pub fn add(&self, token: &Token, place: Arc<Place>) {
-        self.lock().insert(token.digest(), place);
+impl ToolAuth {
+    pub fn add(&self, token: &Token, endpoint: Arc<ToolEndpoint>) {
+        self.lock().insert(token.digest(), endpoint);
     }
 
-    pub fn remove(&self, token: &Token) -> Option<Arc<Place>> {
+    pub fn remove(&self, token: &Token) -> Option<Arc<ToolEndpoint>> {
         self.lock().remove(&token.digest())
     }
 
-    /// Closes the door for everybody.
-    pub fn clear(&self) -> Vec<Arc<Place>> {
-        self.lock().drain().map(|(_, place)| place).collect()
+    /// Withdraws every token.
+    pub fn clear(&self) -> Vec<Arc<ToolEndpoint>> {
+        self.lock().drain().map(|(_, endpoint)| endpoint).collect()
     }
 
-    pub fn places(&self) -> Vec<Arc<Place>> {
+    pub fn endpoints(&self) -> Vec<Arc<ToolEndpoint>> {
         self.lock().values().cloned().collect()
     }
 
@@ -93,17 +93,17 @@ impl Door {
         if let Err(refusal) = admit(&request) {
             return refuse(refusal);
         }
-        let Some(place) = bearer(request.headers()).and_then(|token| self.lock().get(&Digest::of(token)).cloned())
+        let Some(endpoint) = bearer(request.headers()).and_then(|token| self.lock().get(&Digest::of(token)).cloned())
         else {
             return refuse(Refusal::NoToken);
         };
-        // Nobody behind the door needs it, and what is not there is not logged.
+        // Nothing behind this check needs the token, and what is not there is not logged.
         request.headers_mut().remove(AUTHORIZATION);
-        place.serve(request).await
+        endpoint.serve(request).await
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Digest, Arc<Place>>> {
-        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Digest, Arc<ToolEndpoint>>> {
+        self.endpoints.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,4 +1,4 @@
-//! What lies at one place: the list of tools, who has read it, and what the agent does with it.
+//! The state of one endpoint: the list of tools, which edition of it was read, and the calls that wait for an answer.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,11 +14,11 @@ use tokio::sync::{mpsc, oneshot, watch};
 use crate::list::List;
 use crate::name::Naming;
 
-/// Counts what was offered at a place, so that a reader of an older list is told from one of the newest.
+/// Counts what was offered at an endpoint, so that a reader of an older list is told from one of the newest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Edition(pub u64);
 
-pub struct Desk {
+pub struct PendingCalls {
     pub naming: Arc<Naming>,
     /// How often a caller that wants to know is told that its call still waits.
     pub progress: Duration,
@@ -46,7 +46,7 @@ struct Calls {
     closed: bool,
 }
 
-impl Desk {
+impl PendingCalls {
     pub fn new(naming: Arc<Naming>, progress: Duration, news: mpsc::Sender<ToolNews>) -> Self {
         Self {
             naming,
@@ -71,7 +71,7 @@ impl Desk {
         let mut read = self.read.subscribe();
         let read = Box::pin(async move {
             if read.wait_for(|read| *read >= edition).await.is_err() {
-                // Nobody comes to a place that is gone.
+                // A closed endpoint has no callers.
                 std::future::pending::<()>().await;
             }
         });
@@ -99,7 +99,7 @@ impl Desk {
         peers.push(peer);
     }
 
-    /// Counts a call in. What it gets back tells when the agent cancels it; an error, that the place closes.
+    /// Counts a call in. The receiver resolves when the agent cancels the call, and with an error when the endpoint closes.
     pub fn open_call(&self, key: CallKey) -> (HostedCallId, oneshot::Receiver<()>) {
         let mut calls = lock(&self.calls);
         calls.counted += 1;

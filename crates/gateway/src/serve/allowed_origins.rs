@@ -17,7 +17,7 @@ use crate::config::{ConfigError, Folders};
 use crate::origins::OriginFile;
 
 /// What decides about hosts and origins, and the file that may change while we run.
-pub struct Reachable {
+pub struct AllowedOrigins {
     folders: Folders,
     settings: ServerSettings,
     /// Names that were typed, and addresses that we listen on: nobody can point those elsewhere.
@@ -35,7 +35,7 @@ enum Listens {
     ToOthers,
 }
 
-impl Reachable {
+impl AllowedOrigins {
     pub fn new(folders: &Folders, settings: &ServerSettings, typed: &[HostName], addresses: &[SocketAddr]) -> Self {
         let path = OriginFile::path(folders);
         let listening = addresses.iter().filter(|address| !address.ip().is_unspecified()).map(literal);

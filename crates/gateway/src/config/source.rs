@@ -7,7 +7,7 @@ use serde::Serialize;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Origin {
+pub enum Source {
     Default,
     /// The mapping file of the original proxy.
     ModelsFile {
@@ -30,7 +30,7 @@ pub enum Origin {
     },
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Default => f.write_str("default"),
