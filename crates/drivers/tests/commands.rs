@@ -15,13 +15,13 @@ use gembridge_process::{Environment as ChildEnvironment, GuardProgram, Spawner};
 
 const PATIENCE: Duration = Duration::from_mins(1);
 
-struct Lab {
+struct Fixture {
     temp: tempfile::TempDir,
     spawner: Spawner,
     terminals: Terminals,
 }
 
-fn lab(limits: TerminalLimits) -> Lab {
+fn fixture(limits: TerminalLimits) -> Fixture {
     let temp = tempfile::tempdir().unwrap();
     let root = temp.path().join("ws");
     fs::create_dir_all(root.join("sub")).unwrap();
@@ -30,7 +30,7 @@ fn lab(limits: TerminalLimits) -> Lab {
     let environment =
         ChildEnvironment::from_empty::<&str>(&BTreeMap::from([("PATH".into(), "/usr/bin:/bin".into())]), &[]);
     let terminals = Terminals::new(spawner.clone(), jail, environment, limits);
-    Lab { temp, spawner, terminals }
+    Fixture { temp, spawner, terminals }
 }
 
 fn sh(script: &str) -> TerminalCommand {
@@ -55,65 +55,65 @@ fn code(code: i32) -> TerminalExit {
 
 #[tokio::test]
 async fn a_command_runs_without_a_shell_in_its_folder_and_with_a_built_environment() {
-    let lab = lab(TerminalLimits::default());
+    let fixture = fixture(TerminalLimits::default());
     let hostile = command("printf", &["%s", "$(touch pwn); `touch pwn` && touch pwn"]);
-    let id = lab.terminals.create(hostile).await.unwrap();
-    assert_eq!(exit_of(&lab.terminals, &id).await, code(0));
-    let output = lab.terminals.output(&id).unwrap();
+    let id = fixture.terminals.create(hostile).await.unwrap();
+    assert_eq!(exit_of(&fixture.terminals, &id).await, code(0));
+    let output = fixture.terminals.output(&id).unwrap();
     assert_eq!((output.output.as_str(), output.truncated), ("$(touch pwn); `touch pwn` && touch pwn", false));
-    assert!(!lab.temp.path().join("ws/pwn").exists());
+    assert!(!fixture.temp.path().join("ws/pwn").exists());
 
     let with_env = TerminalCommand {
         cwd: Some("sub".to_owned()),
         env: vec![("MINE".to_owned(), "yes".to_owned())],
         ..sh("pwd; env; echo oops >&2; exit 3")
     };
-    let id = lab.terminals.create(with_env).await.unwrap();
-    assert_eq!(exit_of(&lab.terminals, &id).await, code(3));
-    let output = lab.terminals.output(&id).unwrap();
+    let id = fixture.terminals.create(with_env).await.unwrap();
+    assert_eq!(exit_of(&fixture.terminals, &id).await, code(3));
+    let output = fixture.terminals.output(&id).unwrap();
     assert_eq!(output.exit, Some(code(3)));
     let lines: Vec<&str> = output.output.lines().collect();
-    assert_eq!(lines[0], lab.temp.path().canonicalize().unwrap().join("ws/sub").to_str().unwrap());
+    assert_eq!(lines[0], fixture.temp.path().canonicalize().unwrap().join("ws/sub").to_str().unwrap());
     assert!(lines.contains(&"MINE=yes") && lines.contains(&"oops"), "{lines:?}");
     assert!(!lines.iter().any(|line| line.starts_with("CARGO")), "nothing is inherited: {lines:?}");
 }
 
 #[tokio::test]
 async fn output_keeps_its_end_within_the_limit_of_the_agent() {
-    let lab = lab(TerminalLimits { output_bytes: 1000, ..TerminalLimits::default() });
+    let fixture = fixture(TerminalLimits { output_bytes: 1000, ..TerminalLimits::default() });
     let counted = TerminalCommand {
         output_byte_limit: Some(10),
         ..sh("i=0; while [ $i -lt 5000 ]; do echo line $i; i=$((i+1)); done")
     };
-    let id = lab.terminals.create(counted).await.unwrap();
-    exit_of(&lab.terminals, &id).await;
-    let output = lab.terminals.output(&id).unwrap();
+    let id = fixture.terminals.create(counted).await.unwrap();
+    exit_of(&fixture.terminals, &id).await;
+    let output = fixture.terminals.output(&id).unwrap();
     assert_eq!((output.output.as_str(), output.truncated), ("line 4999\n", true));
 
     let greedy = TerminalCommand { output_byte_limit: Some(u64::MAX), ..sh("yes x | head -c 5000") };
-    let id = lab.terminals.create(greedy).await.unwrap();
-    exit_of(&lab.terminals, &id).await;
-    assert_eq!(lab.terminals.output(&id).unwrap().output.len(), 1000);
+    let id = fixture.terminals.create(greedy).await.unwrap();
+    exit_of(&fixture.terminals, &id).await;
+    assert_eq!(fixture.terminals.output(&id).unwrap().output.len(), 1000);
 }
 
 #[tokio::test]
 async fn a_killed_command_keeps_its_output_until_it_is_released() {
-    let lab = lab(TerminalLimits::default());
-    let id = lab.terminals.create(sh("echo begun; exec sleep 1000")).await.unwrap();
-    until(|| lab.terminals.output(&id).unwrap().output == "begun\n").await;
-    assert_eq!(lab.terminals.output(&id).unwrap().exit, None);
-    lab.terminals.kill(&id).unwrap();
-    let exit = exit_of(&lab.terminals, &id).await;
+    let fixture = fixture(TerminalLimits::default());
+    let id = fixture.terminals.create(sh("echo begun; exec sleep 1000")).await.unwrap();
+    until(|| fixture.terminals.output(&id).unwrap().output == "begun\n").await;
+    assert_eq!(fixture.terminals.output(&id).unwrap().exit, None);
+    fixture.terminals.kill(&id).unwrap();
+    let exit = exit_of(&fixture.terminals, &id).await;
     assert_eq!(exit, TerminalExit { code: None, signal: Some("SIGTERM".to_owned()) });
-    assert_eq!(lab.terminals.output(&id).unwrap().output, "begun\n");
-    lab.terminals.release(&id).unwrap();
-    assert!(matches!(lab.terminals.output(&id), Err(TerminalError::Unknown(_))));
-    assert!(matches!(lab.terminals.kill(&id), Err(TerminalError::Unknown(_))));
+    assert_eq!(fixture.terminals.output(&id).unwrap().output, "begun\n");
+    fixture.terminals.release(&id).unwrap();
+    assert!(matches!(fixture.terminals.output(&id), Err(TerminalError::Unknown(_))));
+    assert!(matches!(fixture.terminals.kill(&id), Err(TerminalError::Unknown(_))));
 }
 
 #[tokio::test]
 async fn what_cannot_run_is_refused_with_a_reason() {
-    let lab = lab(TerminalLimits { terminals: 1, ..TerminalLimits::default() });
+    let fixture = fixture(TerminalLimits { terminals: 1, ..TerminalLimits::default() });
     for (command, reason) in [
         (command("no-such-program-anywhere", &[]), "`no-such-program-anywhere` was not found"),
         (TerminalCommand { cwd: Some("../".to_owned()), ..sh("true") }, "is not inside the workspace"),
@@ -121,17 +121,17 @@ async fn what_cannot_run_is_refused_with_a_reason() {
         (command("echo", &["a\0b"]), "leave out NUL"),
         (TerminalCommand { env: vec![("A=B".to_owned(), "x".to_owned())], ..sh("true") }, "leave out NUL"),
     ] {
-        let error = lab.terminals.create(command).await.unwrap_err().to_string();
+        let error = fixture.terminals.create(command).await.unwrap_err().to_string();
         assert!(error.contains(reason), "{error}");
     }
-    lab.terminals.create(sh("true")).await.unwrap();
-    let error = lab.terminals.create(sh("true")).await.unwrap_err().to_string();
+    fixture.terminals.create(sh("true")).await.unwrap();
+    let error = fixture.terminals.create(sh("true")).await.unwrap_err().to_string();
     assert!(error.contains("1 terminals are open"), "{error}");
 }
 
 #[tokio::test]
 async fn dropping_the_terminals_ends_every_command() {
-    let Lab { temp: _temp, spawner, terminals } = lab(TerminalLimits::default());
+    let Fixture { temp: _temp, spawner, terminals } = fixture(TerminalLimits::default());
     for _ in 0..3 {
         terminals.create(sh("setsid sleep 1000 & sleep 1000")).await.unwrap();
     }
@@ -157,13 +157,13 @@ fn script(folder: &Path, text: &str) -> PathBuf {
 
 #[tokio::test]
 async fn the_version_is_what_the_program_prints() {
-    let lab = lab(TerminalLimits::default());
+    let fixture = fixture(TerminalLimits::default());
     let profile =
         Profile::custom("mine", &AgentConfig { command: Some("x".to_owned()), ..AgentConfig::default() }, &[]).unwrap();
     let environment = Environment::from([("PATH".to_owned(), "/usr/bin:/bin".to_owned())]);
     let ask = async |text: &str| {
-        let program = script(lab.temp.path(), text);
-        version_of(&profile, &program, &environment, &lab.spawner).await
+        let program = script(fixture.temp.path(), text);
+        version_of(&profile, &program, &environment, &fixture.spawner).await
     };
     let version =
         ask("#!/bin/sh\n[ \"$1\" = --version ] || exit 1\necho 'warning: old terminal'\necho 'agent 0.61.0 (abc)'\n")

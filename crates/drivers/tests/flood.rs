@@ -1,30 +1,30 @@
 //! One test in a process of its own, since it measures the process.
 
-#[path = "alone/forgetful.rs"]
+#[path = "support/forgetful.rs"]
 mod forgetful;
-#[expect(dead_code, reason = "the stage serves many tests, this one needs a part")]
-#[path = "acp/stage.rs"]
-mod stage;
+#[expect(dead_code, reason = "the fixture serves many tests, this one needs a part")]
+#[path = "support/agent_fixture.rs"]
+mod agent_fixture;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use agent_fixture::{Client, ScriptedAgent};
 use forgetful::Forgetful;
 use gembridge_core::log::{From, Pace};
 use gembridge_core::model::{FailureKind, Seq};
 use gembridge_core::session::TurnState;
 use gembridge_testkit::process_table::peak_rss_kb;
-use stage::{Client, Plan};
 
 /// As much as a turn may send here; the agent would send more.
 const TURN: u64 = 96 << 20;
 
 #[tokio::test]
 async fn r7_a_flood_that_nobody_reads_costs_a_bounded_amount_of_memory_and_the_reader_its_place() {
-    let mut plan = Plan::fake(&["--mode", "flood:256M"]).limit(|limits| limits.turn_bytes = TURN);
+    let mut plan = ScriptedAgent::fake(&["--mode", "flood:256M"]).limit(|limits| limits.turn_bytes = TURN);
     plan.store = Arc::new(Forgetful);
-    let stage = plan.start();
-    let client = stage.session().await;
+    let fixture = plan.start();
+    let client = fixture.session().await;
     client.handle.wake().await.unwrap();
     let mut stalled = client.handle.attach(From::After(Seq::START), Pace::Own).await.unwrap();
     let own = std::process::id();
@@ -45,5 +45,5 @@ async fn r7_a_flood_that_nobody_reads_costs_a_bounded_amount_of_memory_and_the_r
     }
     let whole = late.events.last().unwrap().seq;
     assert!((taken as u64) < whole.0, "its channel closed before the end: {taken} of {whole:?}");
-    stage.end().await;
+    fixture.end().await;
 }

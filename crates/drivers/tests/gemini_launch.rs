@@ -23,7 +23,7 @@ use tool_server::HostTools;
 #[expect(dead_code, reason = "shared with tests that look at more of it")]
 mod tool_server;
 
-struct Lab {
+struct Fixture {
     folder: tempfile::TempDir,
     api: FakeGemini,
     tools: HostTools,
@@ -36,7 +36,7 @@ struct Turn {
     calls: Vec<Recorded>,
 }
 
-impl Lab {
+impl Fixture {
     async fn new() -> Self {
         let (folder, api) = (tempfile::tempdir().unwrap(), FakeGemini::start().await.unwrap());
         Self { folder, api, tools: HostTools::start("get_weather", "sunny") }
@@ -128,36 +128,37 @@ fn calling(tool: &str, arguments: &Value) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn in_chat_a_word_makes_a_small_model_call_that_declares_only_our_tool() {
-    let lab = Lab::new().await;
-    let turn = lab.turn(Execution::Chat, &[], "ping").await;
+    let fixture = Fixture::new().await;
+    let turn = fixture.turn(Execution::Chat, &[], "ping").await;
     assert_eq!(turn.exchange.response["result"]["stopReason"], "end_turn", "{:?}", turn.exchange.response);
     assert_eq!(turn.calls.len(), 1);
     assert!(turn.calls[0].body_bytes < 1500, "{} bytes: {}", turn.calls[0].body_bytes, turn.calls[0].body);
     assert_eq!(turn.calls[0].declared_tools(), ["mcp_host-tools_get_weather"]);
     assert!(turn.calls[0].path.contains("gemini-3.8-flash"), "the pinned model: {}", turn.calls[0].path);
-    assert_eq!(lab.api.requests().len(), 1, "no router call and no other traffic");
+    assert_eq!(fixture.api.requests().len(), 1, "no router call and no other traffic");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn in_chat_our_tool_runs_unasked_and_a_tool_of_its_own_does_not_run_at_all() {
-    let lab = Lab::new().await;
-    let turn = lab.turn(Execution::Chat, &[], &calling("mcp_host-tools_get_weather", &json!({"city": "Oslo"}))).await;
+    let fixture = Fixture::new().await;
+    let turn =
+        fixture.turn(Execution::Chat, &[], &calling("mcp_host-tools_get_weather", &json!({"city": "Oslo"}))).await;
     assert!(turn.asked.is_empty(), "{:?}", turn.asked);
-    assert_eq!(lab.tools.calls(), [json!({"name": "get_weather", "arguments": {"city": "Oslo"}})]);
+    assert_eq!(fixture.tools.calls(), [json!({"name": "get_weather", "arguments": {"city": "Oslo"}})]);
 
     let turn =
-        lab.turn(Execution::Chat, &[], &calling("run_shell_command", &json!({"command": "echo x > made"}))).await;
+        fixture.turn(Execution::Chat, &[], &calling("run_shell_command", &json!({"command": "echo x > made"}))).await;
     assert!(turn.asked.is_empty(), "{:?}", turn.asked);
-    assert!(!lab.folder.path().join("ws/made").exists());
+    assert!(!fixture.folder.path().join("ws/made").exists());
     let answer = turn.calls[1].body["contents"].to_string();
     assert!(answer.contains("not found in registry"), "{answer}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn in_chat_native_tools_that_are_named_stay_on_and_run_unasked() {
-    let lab = Lab::new().await;
+    let fixture = Fixture::new().await;
     let prompt = calling("web_fetch", &json!({"prompt": "read https://127.0.0.1:9/x"}));
-    let turn = lab.turn(Execution::Chat, &["google_web_search", "web_fetch"], &prompt).await;
+    let turn = fixture.turn(Execution::Chat, &["google_web_search", "web_fetch"], &prompt).await;
     assert!(turn.asked.is_empty(), "{:?}", turn.asked);
     let mut declared = turn.calls[0].declared_tools();
     declared.sort();
@@ -167,8 +168,9 @@ async fn in_chat_native_tools_that_are_named_stay_on_and_run_unasked() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn as_an_agent_all_its_tools_are_there_and_it_asks() {
-    let lab = Lab::new().await;
-    let turn = lab.turn(Execution::Agent, &[], &calling("run_shell_command", &json!({"command": "touch made"}))).await;
+    let fixture = Fixture::new().await;
+    let turn =
+        fixture.turn(Execution::Agent, &[], &calling("run_shell_command", &json!({"command": "touch made"}))).await;
     let declared = turn.calls[0].declared_tools();
     for tool in
         ["run_shell_command", "write_file", "replace", "read_file", "google_web_search", "mcp_host-tools_get_weather"]
@@ -176,14 +178,18 @@ async fn as_an_agent_all_its_tools_are_there_and_it_asks() {
         assert!(declared.iter().any(|name| name == tool), "{tool} is missing in {declared:?}");
     }
     assert_eq!(turn.asked.len(), 1, "{:?}", turn.asked);
-    assert!(!lab.folder.path().join("ws/made").exists());
+    assert!(!fixture.folder.path().join("ws/made").exists());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_written_outside_our_folders() {
-    let lab = Lab::new().await;
-    lab.turn(Execution::Chat, &[], "ping").await;
-    assert_eq!(fs::read_dir(lab.folder.path().join("home")).unwrap().count(), 0, "the operator's home stays as it was");
-    assert_eq!(fs::read_dir(lab.folder.path().join("ws")).unwrap().count(), 0);
-    assert!(lab.folder.path().join("state/.gemini/projects.json").exists(), "the private home was used");
+    let fixture = Fixture::new().await;
+    fixture.turn(Execution::Chat, &[], "ping").await;
+    assert_eq!(
+        fs::read_dir(fixture.folder.path().join("home")).unwrap().count(),
+        0,
+        "the operator's home stays as it was"
+    );
+    assert_eq!(fs::read_dir(fixture.folder.path().join("ws")).unwrap().count(), 0);
+    assert!(fixture.folder.path().join("state/.gemini/projects.json").exists(), "the private home was used");
 }

@@ -1,29 +1,29 @@
 //! The real Claude Code, Codex and OpenCode as a guest has them: inside the fence they answer, and even with their own tools on
 //! they reach no file of the operator's.
 
-#[path = "acp/stage.rs"]
+#[path = "support/agent_fixture.rs"]
 #[expect(dead_code, reason = "shared with tests that run other agents")]
-mod stage;
+mod agent_fixture;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use agent_fixture::{AgentFixture, Client, ScriptedAgent, path};
 use gembridge_core::model::{Answer, Event};
 use gembridge_drivers::acp::Audience;
 use gembridge_drivers::profile::{AgentConfig, Environment, Layer, Profile};
 use gembridge_testkit::model_api::FakeModel;
 use gembridge_testkit::{codex_settings, opencode_settings, real_claude, real_codex, real_opencode};
 use serde_json::{Value, json};
-use stage::{Client, Plan, Stage, path};
 
 /// One agent, its fake model, and a file of the operator's.
-struct Lab {
-    stage: Stage,
+struct Fixture {
+    agent: AgentFixture,
     model: FakeModel,
     secret: PathBuf,
 }
 
-impl Lab {
+impl Fixture {
     /// The agent for guests, with its own tools on or off. `variables` may name files in the given folder.
     async fn new(
         agent: &str,
@@ -46,23 +46,23 @@ impl Lab {
         environment.insert("HOME".to_owned(), home.display().to_string());
         environment.insert("XDG_CONFIG_HOME".to_owned(), home.join(".config").display().to_string());
         environment.extend(variables(&model, folder.path()).into_iter().map(|(name, value)| (name.to_owned(), value)));
-        let mut plan = Plan::of(profile, program, None, folder);
+        let mut plan = ScriptedAgent::of(profile, program, None, folder);
         plan.setup.audience = Audience::Guests;
         plan.setup.login = plan.setup.profile.find_guest_login(&environment);
         plan.setup.environment = environment;
         plan.setup.shim = None;
-        Self { stage: plan.start(), model, secret }
+        Self { agent: plan.start(), model, secret }
     }
 
     /// What the model is told when it calls this tool of the agent's own, every permission granted.
     async fn tool(&self, name: &str, args: &Value) -> String {
-        let mut client = self.stage.session().await;
+        let mut client = self.agent.session().await;
         let script = json!({"calls": [[{"call": {"name": name, "args": args}}], [{"results": "it says"}]]});
         granted(&mut client, &format!("please SCRIPT:{script}:END")).await
     }
 
     async fn end(self) {
-        self.stage.end().await;
+        self.agent.end().await;
     }
 }
 
@@ -98,41 +98,43 @@ fn opencode(model: &FakeModel, folder: &Path) -> Vec<(&'static str, String)> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn fence_leaves_claude_code_what_it_needs_for_a_turn() {
-    let lab = Lab::new("claude", real_claude(), OwnTools::Off, claude).await;
-    let mut client = lab.stage.session().await;
+    let fixture = Fixture::new("claude", real_claude(), OwnTools::Off, claude).await;
+    let mut client = fixture.agent.session().await;
     let said = client.turn("ping").await.finished();
     assert!(said.starts_with("You said: ") && said.ends_with("ping"), "{said}");
-    lab.end().await;
+    fixture.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn fence_keeps_the_tools_of_claude_code_from_the_operators_files() {
-    let lab = Lab::new("claude", real_claude(), OwnTools::On, claude).await;
-    let told = lab.tool("Bash", &json!({"command": "echo in the shell; cat $HOME/../../../../home/.config/key"})).await;
+    let fixture = Fixture::new("claude", real_claude(), OwnTools::On, claude).await;
+    let told =
+        fixture.tool("Bash", &json!({"command": "echo in the shell; cat $HOME/../../../../home/.config/key"})).await;
     assert!(told.contains("it says"), "{told}");
-    lab.tool("Bash", &json!({"command": format!("cat {}", lab.secret.display())})).await;
-    lab.tool("Read", &json!({"file_path": lab.secret})).await;
-    assert!(lab.model.requests().iter().all(|request| !request.text.contains("canary")));
-    lab.end().await;
+    fixture.tool("Bash", &json!({"command": format!("cat {}", fixture.secret.display())})).await;
+    fixture.tool("Read", &json!({"file_path": fixture.secret})).await;
+    assert!(fixture.model.requests().iter().all(|request| !request.text.contains("canary")));
+    fixture.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn fence_leaves_opencode_what_it_needs_for_a_turn() {
-    let lab = Lab::new("opencode", real_opencode(), OwnTools::Off, opencode).await;
-    let mut client = lab.stage.session().await;
+    let fixture = Fixture::new("opencode", real_opencode(), OwnTools::Off, opencode).await;
+    let mut client = fixture.agent.session().await;
     assert_eq!(client.turn("ping").await.finished(), "You said: ping");
-    lab.end().await;
+    fixture.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn fence_keeps_the_tools_of_opencode_from_the_operators_files() {
-    let lab = Lab::new("opencode", real_opencode(), OwnTools::On, opencode).await;
-    let shell = json!({"command": format!("echo in the shell; cat {}", lab.secret.display()), "description": "look"});
-    let told = lab.tool("bash", &shell).await;
+    let fixture = Fixture::new("opencode", real_opencode(), OwnTools::On, opencode).await;
+    let shell =
+        json!({"command": format!("echo in the shell; cat {}", fixture.secret.display()), "description": "look"});
+    let told = fixture.tool("bash", &shell).await;
     assert!(told.contains("in the shell") && told.contains("Permission denied"), "{told}");
-    lab.tool("read", &json!({"filePath": lab.secret})).await;
-    assert!(lab.model.requests().iter().all(|request| !request.text.contains("canary")));
-    lab.end().await;
+    fixture.tool("read", &json!({"filePath": fixture.secret})).await;
+    assert!(fixture.model.requests().iter().all(|request| !request.text.contains("canary")));
+    fixture.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -151,15 +153,15 @@ async fn fence_keeps_the_shell_of_codex_from_the_operators_files() {
     });
     let secret = folder.path().join("key");
     fs::write(&secret, "canary").unwrap();
-    let mut plan = Plan::of(profile, real_codex(), None, folder);
+    let mut plan = ScriptedAgent::of(profile, real_codex(), None, folder);
     plan.setup.audience = Audience::Guests;
     plan.setup.environment.insert("OPENAI_API_KEY".to_owned(), "fake-key".to_owned());
     plan.setup.login = plan.setup.profile.find_guest_login(&plan.setup.environment);
     plan.setup.shim = None;
-    let lab = Lab { stage: plan.start(), model, secret };
-    let command = format!("echo in the shell; cat {}", lab.secret.display());
-    let told = lab.tool("exec_command", &json!({"cmd": command})).await;
+    let fixture = Fixture { fixture: plan.start(), model, secret };
+    let command = format!("echo in the shell; cat {}", fixture.secret.display());
+    let told = fixture.tool("exec_command", &json!({"cmd": command})).await;
     assert!(told.contains("it says"), "{told}");
-    assert!(lab.model.requests().iter().all(|request| !request.text.contains("canary")));
-    lab.end().await;
+    assert!(fixture.model.requests().iter().all(|request| !request.text.contains("canary")));
+    fixture.end().await;
 }

@@ -10,12 +10,12 @@ use gembridge_testkit::{claude_command, codex_command, opencode_command};
 use serde_json::{Value, json};
 
 /// One agent in a session of its own; permissions are granted.
-struct Lab {
+struct Fixture {
     folder: tempfile::TempDir,
     model: FakeModel,
 }
 
-impl Lab {
+impl Fixture {
     async fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("workspace")).unwrap();
@@ -67,26 +67,26 @@ fn check([plain, scripted]: &[Exchange; 2], model: &FakeModel) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn claude_code_reads_a_file_for_the_fake_model() {
-    let lab = Lab::new().await;
-    let note = lab.home().join("workspace/note.txt");
+    let fixture = Fixture::new().await;
+    let note = fixture.home().join("workspace/note.txt");
     let prompts = ["ping".to_owned(), calling("Read", &json!({"file_path": note}))];
-    let command = claude_command(&lab.home().join("home"), &lab.model.url());
-    check(&lab.prompted(command, "0.99.0", prompts).await, &lab.model);
+    let command = claude_command(&fixture.home().join("home"), &fixture.model.url());
+    check(&fixture.prompted(command, "0.99.0", prompts).await, &fixture.model);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn codex_runs_a_command_for_the_fake_model() {
-    let lab = Lab::new().await;
+    let fixture = Fixture::new().await;
     let prompts = ["ping".to_owned(), calling("exec_command", &json!({"cmd": "cat note.txt"}))];
-    let command = codex_command(&lab.home().join("home"), &lab.model.url_v1()).unwrap();
-    check(&lab.prompted(command, "2.6.0", prompts).await, &lab.model);
+    let command = codex_command(&fixture.home().join("home"), &fixture.model.url_v1()).unwrap();
+    check(&fixture.prompted(command, "2.6.0", prompts).await, &fixture.model);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn opencode_reads_a_file_for_the_fake_model() {
-    let lab = Lab::new().await;
-    let note = lab.home().join("workspace/note.txt");
+    let fixture = Fixture::new().await;
+    let note = fixture.home().join("workspace/note.txt");
     let prompts = ["ping".to_owned(), calling("read", &json!({"filePath": note}))];
-    let command = opencode_command(&lab.home().join("home"), &lab.model.url_v1()).unwrap();
-    check(&lab.prompted(command, "1.18.33", prompts).await, &lab.model);
+    let command = opencode_command(&fixture.home().join("home"), &fixture.model.url_v1()).unwrap();
+    check(&fixture.prompted(command, "1.18.33", prompts).await, &fixture.model);
 }

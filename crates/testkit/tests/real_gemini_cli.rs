@@ -9,12 +9,12 @@ use gembridge_testkit::{
 };
 use serde_json::{Value, json};
 
-struct Lab {
+struct Fixture {
     folder: tempfile::TempDir,
     api: FakeGemini,
 }
 
-impl Lab {
+impl Fixture {
     async fn new() -> Self {
         Self { folder: tempfile::tempdir().unwrap(), api: FakeGemini::start().await.unwrap() }
     }
@@ -47,14 +47,14 @@ fn stop_reason(exchange: &Exchange) -> &str {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn thoughts_a_tool_with_permission_and_text_pass_through_the_real_cli() {
-    let lab = Lab::new().await;
+    let fixture = Fixture::new().await;
     let shell = json!({"name": "run_shell_command", "id": "fc1",
         "args": {"command": "touch made; echo done", "description": "makes a file"}});
     let prompt = script(&json!([
         [{"thought": "**Planning** one file"}, {"text": "Running."}, {"call": shell}],
         [{"text": "All"}, {"text": " done"}],
     ]));
-    let (plain, scripted, made) = lab
+    let (plain, scripted, made) = fixture
         .talk(move |cli, session, workspace| {
             let plain = cli.prompt(session, "ping");
             let id = cli.start_prompt(session, &prompt);
@@ -74,7 +74,7 @@ async fn thoughts_a_tool_with_permission_and_text_pass_through_the_real_cli() {
     let usage = &scripted.response["result"]["_meta"]["quota"]["token_count"];
     assert_eq!(*usage, json!({"input_tokens": 2000, "output_tokens": 40}));
 
-    let calls = lab.api.model_calls();
+    let calls = fixture.api.model_calls();
     assert_eq!(calls.len(), 3, "one for `ping`, two for the script");
     assert_eq!(calls[0].path, "/v1beta/models/gemini-2.5-flash:streamGenerateContent?alt=sse");
     assert_eq!(calls[0].header("x-goog-api-key"), Some("fake-key"));
@@ -85,8 +85,8 @@ async fn thoughts_a_tool_with_permission_and_text_pass_through_the_real_cli() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn failures_of_the_api_reach_the_client() {
-    let lab = Lab::new().await;
-    let (refused, cut, cancelled) = lab
+    let fixture = Fixture::new().await;
+    let (refused, cut, cancelled) = fixture
         .talk(|cli, session, _| {
             let refused = cli.prompt(session, &script(&json!([[{"status": 429}]])));
             let cut = cli.prompt(session, &script(&json!([[{"text": "partial"}, {"cut": true}]])));

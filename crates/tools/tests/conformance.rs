@@ -3,7 +3,7 @@
 //! each for the reason that stands in `conformance/expected-failures.yaml`.
 #![expect(clippy::disallowed_methods, reason = "the suite is a program that is started")]
 
-#[path = "bridge/agent.rs"]
+#[path = "support/agent.rs"]
 #[expect(dead_code, reason = "shared with the tests of the bridge, which use all of it")]
 mod agent;
 #[path = "conformance/proxy.rs"]

@@ -1,9 +1,9 @@
 //! What a call costs while it waits, beyond what its idle connection costs anyway.
 
-#[path = "bridge/agent.rs"]
+#[path = "support/agent.rs"]
 #[expect(dead_code, reason = "shared with the tests of the bridge, which use all of it")]
 mod agent;
-#[path = "bridge/raw.rs"]
+#[path = "support/raw.rs"]
 mod raw;
 
 use gembridge_core::tool_host::ToolPlace;

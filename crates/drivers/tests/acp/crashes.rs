@@ -7,12 +7,12 @@ use gembridge_drivers::acp::Spares;
 use gembridge_process::RestartPolicy;
 use gembridge_testkit::{record, zombies_of};
 
-use super::stage::{Plan, Stage, eventually};
+use super::agent_fixture::{AgentFixture, ScriptedAgent, eventually};
 
 #[tokio::test]
 async fn r1_a_crash_mid_turn_keeps_what_came_and_ends_the_turn_once_with_how_and_why() {
-    let stage = Plan::fake(&["--mode", "crash-mid:3"]).start();
-    let mut client = stage.session().await;
+    let fixture = ScriptedAgent::fake(&["--mode", "crash-mid:3"]).start();
+    let mut client = fixture.session().await;
     let turn = client.prompt("anything").await;
     let turned = client.finish(turn).await;
     assert_eq!(turned.text(), "chunk-0 chunk-1 chunk-2 ");
@@ -22,13 +22,13 @@ async fn r1_a_crash_mid_turn_keeps_what_came_and_ends_the_turn_once_with_how_and
     let tail = failure.stderr_tail.as_deref().unwrap_or_default();
     assert!(tail.contains("about to crash") && tail.contains("crashed as told"), "{tail}");
     assert_eq!(client.ends_of(turn).await, 1);
-    stage.end().await;
+    fixture.end().await;
 }
 
 #[tokio::test]
 async fn r1_the_prompt_after_a_crash_works_on_a_new_process_and_the_log_says_so() {
-    let stage = Plan::fake(&[]).start();
-    let mut client = stage.session().await;
+    let fixture = ScriptedAgent::fake(&[]).start();
+    let mut client = fixture.session().await;
     for code in [5, 6] {
         let turned = client.turn(&format!("say before ;; exit {code}")).await;
         assert_eq!(turned.text(), "before");
@@ -39,8 +39,8 @@ async fn r1_the_prompt_after_a_crash_works_on_a_new_process_and_the_log_says_so(
     let replaced: Vec<String> = client.seen().iter().filter_map(|entry| replacement(&entry.event)).collect();
     assert_eq!(replaced.len(), 2, "{replaced:?}");
     assert!(replaced[0].contains("exit code 5") && replaced[1].contains("exit code 6"), "{replaced:?}");
-    assert_eq!(pids(&stage).len(), 3, "each crash costs one process");
-    stage.end().await;
+    assert_eq!(pids(&fixture).len(), 3, "each crash costs one process");
+    fixture.end().await;
 }
 
 fn replacement(event: &Event) -> Option<String> {
@@ -51,45 +51,45 @@ fn replacement(event: &Event) -> Option<String> {
 }
 
 /// The processes that said they started, each once.
-fn pids(stage: &Stage) -> std::collections::BTreeSet<u32> {
+fn pids(fixture: &AgentFixture) -> std::collections::BTreeSet<u32> {
     let started = |entry: &record::Entry| matches!(entry.event, record::Event::Started(_));
-    stage.record.entries().iter().filter(|entry| started(entry)).map(|entry| entry.pid).collect()
+    fixture.record.entries().iter().filter(|entry| started(entry)).map(|entry| entry.pid).collect()
 }
 
 #[tokio::test]
 async fn r1_an_agent_that_ends_in_good_order_in_the_middle_of_a_turn_interrupts_it_too() {
-    let stage = Plan::fake(&["--mode", "exit0-mid"]).start();
-    let turned = stage.session().await.turn("anything").await;
+    let fixture = ScriptedAgent::fake(&["--mode", "exit0-mid"]).start();
+    let turned = fixture.session().await.turn("anything").await;
     assert_eq!(turned.text(), "chunk-0 ");
     let failure = turned.failed_as(FailureKind::Crashed);
     assert!(failure.message.contains("exit code 0"), "{failure}");
-    stage.end().await;
+    fixture.end().await;
 }
 
 #[tokio::test]
 async fn r1_a_signal_is_named_like_an_exit_code() {
-    let stage = Plan::fake(&[]).start();
-    let turned = stage.session().await.turn("say x ;; abort").await;
+    let fixture = ScriptedAgent::fake(&[]).start();
+    let turned = fixture.session().await.turn("say x ;; abort").await;
     let failure = turned.failed_as(FailureKind::Crashed);
     assert!(failure.message.contains("signal 6 (SIGABRT)"), "{failure}");
-    stage.end().await;
+    fixture.end().await;
 }
 
 #[tokio::test]
 async fn r1_a_crash_is_noticed_although_its_offspring_still_holds_the_output_open() {
-    let stage = Plan::fake(&["--mode", "fork,ignore-sigterm,crash-mid:1"]).start();
-    let turned = stage.session().await.turn("anything").await;
+    let fixture = ScriptedAgent::fake(&["--mode", "fork,ignore-sigterm,crash-mid:1"]).start();
+    let turned = fixture.session().await.turn("anything").await;
     let failure = turned.failed_as(FailureKind::Crashed);
     assert!(failure.message.contains("exit code 3"), "{failure}");
-    stage.end().await;
+    fixture.end().await;
 }
 
 #[tokio::test]
 async fn r1_a_crash_ends_every_session_of_the_process_and_none_of_another() {
-    let stage = Plan::fake(&[]).start();
-    let (gate, until) = stage.gate("go");
-    let (mut first, mut second) = (stage.session().await, stage.session().await);
-    let mut stranger = stage.session_of("somebody else").await;
+    let fixture = ScriptedAgent::fake(&[]).start();
+    let (gate, until) = fixture.gate("go");
+    let (mut first, mut second) = (fixture.session().await, fixture.session().await);
+    let mut stranger = fixture.session_of("somebody else").await;
     let waiting = first.prompt(&format!("say waiting ;; until {until}.never")).await;
     first.said("waiting").await;
     let apart = stranger.prompt(&format!("say apart ;; until {until} ;; say done")).await;
@@ -98,7 +98,7 @@ async fn r1_a_crash_ends_every_session_of_the_process_and_none_of_another() {
     first.finish(waiting).await.failed_as(FailureKind::Crashed);
     std::fs::write(gate, "").unwrap();
     assert_eq!(stranger.finish(apart).await.finished(), "apartdone");
-    stage.end().await;
+    fixture.end().await;
 }
 
 /// Small enough for a test, long enough to see the circuit open on a loaded machine.
@@ -117,19 +117,19 @@ fn impatient() -> RestartPolicy {
 
 #[tokio::test]
 async fn r2_a_crash_loop_opens_the_circuit_which_answers_at_once_and_recovers_by_itself() {
-    let mut plan = Plan::fake(&["--mode", "crash-start-while:DIR/broken"]);
+    let mut plan = ScriptedAgent::fake(&["--mode", "crash-start-while:DIR/broken"]);
     plan.setup.restart = impatient();
     let broken = plan.folder.path().join("broken");
     std::fs::write(&broken, "").unwrap();
-    let stage = plan.start();
-    let mut client = stage.session().await;
+    let fixture = plan.start();
+    let mut client = fixture.session().await;
 
     for _ in 0..3 {
         let turned = client.turn("say hello").await;
         let failure = turned.failed_as(FailureKind::Crashed);
         assert!(failure.message.contains("exit code 7"), "{failure}");
     }
-    let until_open = stage.driver.pool().retry_after.expect("the circuit is open");
+    let until_open = fixture.driver.pool().retry_after.expect("the circuit is open");
     let asked = Instant::now();
     let turned = client.turn("say hello").await;
     let refused_after = asked.elapsed();
@@ -142,11 +142,11 @@ async fn r2_a_crash_loop_opens_the_circuit_which_answers_at_once_and_recovers_by
     std::fs::remove_file(broken).unwrap();
     let recovered = eventually_recovers(&mut client).await;
     assert_eq!(recovered, "hello");
-    stage.end().await;
+    fixture.end().await;
 }
 
-async fn eventually_recovers(client: &mut super::stage::Client) -> String {
-    let deadline = Instant::now() + super::stage::PATIENCE;
+async fn eventually_recovers(client: &mut super::agent_fixture::Client) -> String {
+    let deadline = Instant::now() + super::agent_fixture::PATIENCE;
     loop {
         let turned = client.turn("say hello").await;
         let FailureKind::Unavailable { retry_after } = (match &turned.outcome {
@@ -163,32 +163,32 @@ async fn eventually_recovers(client: &mut super::stage::Client) -> String {
 
 #[tokio::test]
 async fn r2_an_open_circuit_starts_no_process_for_those_who_ask() {
-    let mut plan = Plan::fake(&["--mode", "crash-mid:1"]);
+    let mut plan = ScriptedAgent::fake(&["--mode", "crash-mid:1"]);
     plan.setup.restart = RestartPolicy { open_for: Duration::from_mins(10), ..impatient() };
-    let stage = plan.start();
-    let mut client = stage.session().await;
+    let fixture = plan.start();
+    let mut client = fixture.session().await;
     for _ in 0..3 {
         client.turn("anything").await.failed_as(FailureKind::Crashed);
     }
-    eventually("the last crash is counted", || stage.driver.pool().retry_after).await;
-    let started = stage.record.starts().len();
+    eventually("the last crash is counted", || fixture.driver.pool().retry_after).await;
+    let started = fixture.record.starts().len();
     assert_eq!(started, 3);
     for _ in 0..20 {
         let turned = client.turn("anything").await;
         assert!(matches!(turned.failure().kind, FailureKind::Unavailable { .. }), "{:?}", turned.outcome);
     }
-    assert_eq!(stage.record.starts().len(), started, "nothing was started");
-    stage.end().await;
+    assert_eq!(fixture.record.starts().len(), started, "nothing was started");
+    fixture.end().await;
 }
 
 #[tokio::test]
 async fn r10_a_hundred_sessions_that_crash_leave_no_zombie_and_no_process() {
-    let mut plan = Plan::fake(&[]);
+    let mut plan = ScriptedAgent::fake(&[]);
     plan.setup.restart.failures = 1_000;
     plan.setup.restart.first_backoff = Duration::ZERO;
     plan.spares = Spares::OfTheProfile;
-    let stage = plan.start();
-    let mut client = stage.session().await;
+    let fixture = plan.start();
+    let mut client = fixture.session().await;
     for _ in 0..50 {
         client.turn("say x ;; exit 1").await.failed_as(FailureKind::Crashed);
         client.turn("abort").await.failed_as(FailureKind::Crashed);
@@ -197,18 +197,18 @@ async fn r10_a_hundred_sessions_that_crash_leave_no_zombie_and_no_process() {
     let own = std::process::id();
     // Other tests of this executable have children too; none of them may stay a zombie.
     eventually("every child is reaped", || zombies_of(own).is_empty().then_some(())).await;
-    stage.end().await;
+    fixture.end().await;
 }
 
 #[tokio::test]
 async fn r10_a_program_that_is_not_there_is_named_with_the_way_out() {
-    let mut plan = Plan::fake(&[]);
+    let mut plan = ScriptedAgent::fake(&[]);
     plan.setup.program = plan.folder.path().join("no-such-agent");
-    let stage = plan.start();
-    let turned = stage.session().await.turn("say hello").await;
+    let fixture = plan.start();
+    let turned = fixture.session().await.turn("say hello").await;
     let failure = turned.failure();
     assert!(matches!(failure.kind, FailureKind::Unavailable { .. }), "{failure:?}");
     assert!(failure.message.contains("no-such-agent") && failure.message.contains("set `command`"), "{failure}");
-    assert_eq!(stage.record.starts().len(), 0);
-    stage.end().await;
+    assert_eq!(fixture.record.starts().len(), 0);
+    fixture.end().await;
 }

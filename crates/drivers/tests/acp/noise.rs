@@ -2,15 +2,15 @@
 
 use gembridge_core::model::{FailureKind, Outcome};
 
-use super::stage::Plan;
+use super::agent_fixture::ScriptedAgent;
 
 /// The text of two turns of an agent in this mode.
 async fn two_turns(mode: &str) -> [String; 2] {
-    let stage = Plan::fake(&["--mode", mode]).start();
-    let mut client = stage.session().await;
+    let fixture = ScriptedAgent::fake(&["--mode", mode]).start();
+    let mut client = fixture.session().await;
     let first = client.turn("say one ;; say two").await.finished();
     let second = client.turn("say three").await.finished();
-    stage.end().await;
+    fixture.end().await;
     [first, second]
 }
 
@@ -40,29 +40,29 @@ async fn r4_bytes_that_are_no_utf8_are_neither_the_end_nor_the_loss_of_a_text() 
 
 #[tokio::test]
 async fn r4_all_kinds_of_noise_at_once() {
-    let stage = Plan::fake(&["--mode", "banner,garbage,batch,dup-reply,unknown-id"]).start();
-    let mut client = stage.session().await;
+    let fixture = ScriptedAgent::fake(&["--mode", "banner,garbage,batch,dup-reply,unknown-id"]).start();
+    let mut client = fixture.session().await;
     for number in 0..20 {
         let word = format!("word-{number}");
         assert_eq!(client.turn(&format!("say {word}")).await.finished(), word);
     }
-    stage.end().await;
+    fixture.end().await;
 }
 
 #[tokio::test]
 async fn r5_half_a_line_at_the_end_is_noise_and_the_turn_is_interrupted() {
-    let stage = Plan::fake(&["--mode", "halfline"]).start();
-    let turned = stage.session().await.turn("anything").await;
+    let fixture = ScriptedAgent::fake(&["--mode", "halfline"]).start();
+    let turned = fixture.session().await.turn("anything").await;
     assert_eq!(turned.text(), "chunk-0 ");
     turned.failed_as(FailureKind::Crashed);
-    stage.end().await;
+    fixture.end().await;
 }
 
 #[tokio::test]
 async fn a_response_that_comes_twice_ends_its_turn_once_and_never_the_next_one() {
-    let stage = Plan::fake(&["--mode", "dup-reply"]).start();
-    let mut client = stage.session().await;
-    let (gate, until) = stage.gate("go");
+    let fixture = ScriptedAgent::fake(&["--mode", "dup-reply"]).start();
+    let mut client = fixture.session().await;
+    let (gate, until) = fixture.gate("go");
     let first = client.prompt("say first").await;
     let second = client.prompt(&format!("say second ;; until {until} ;; say end")).await;
     assert_eq!(client.finish(first).await.finished(), "first");
@@ -70,7 +70,7 @@ async fn a_response_that_comes_twice_ends_its_turn_once_and_never_the_next_one()
     std::fs::write(gate, "").unwrap();
     assert_eq!(client.finish(second).await.finished(), "secondend");
     assert_eq!((client.ends_of(first).await, client.ends_of(second).await), (1, 1));
-    stage.end().await;
+    fixture.end().await;
 }
 
 #[tokio::test]
@@ -80,8 +80,8 @@ async fn responses_to_requests_that_nobody_made_change_nothing() {
 
 #[tokio::test]
 async fn a_response_that_comes_late_after_a_cancel_ends_its_own_turn_only() {
-    let stage = Plan::fake(&["--mode", "late-reply:300"]).start();
-    let mut client = stage.session().await;
+    let fixture = ScriptedAgent::fake(&["--mode", "late-reply:300"]).start();
+    let mut client = fixture.session().await;
     let cancelled = client.prompt("say mine ;; wait-cancel").await;
     client.said("mine").await;
     client.handle.cancel().await.unwrap();
@@ -90,38 +90,38 @@ async fn a_response_that_comes_late_after_a_cancel_ends_its_own_turn_only() {
     assert_eq!((turned.text().as_str(), &turned.outcome), ("mine", &Outcome::Cancelled));
     assert_eq!(client.finish(next).await.finished(), "next");
     assert_eq!((client.ends_of(cancelled).await, client.ends_of(next).await), (1, 1));
-    assert_eq!(stage.record.starts().len(), 1, "it obeyed in time");
-    stage.end().await;
+    assert_eq!(fixture.record.starts().len(), 1, "it obeyed in time");
+    fixture.end().await;
 }
 
 #[tokio::test]
 async fn an_agent_that_calls_a_cancel_an_error_is_understood() {
-    let stage = Plan::fake(&["--quirk", "error-on-cancel"]).start();
-    let mut client = stage.session().await;
+    let fixture = ScriptedAgent::fake(&["--quirk", "error-on-cancel"]).start();
+    let mut client = fixture.session().await;
     let turn = client.prompt("say begun ;; wait-cancel").await;
     client.said("begun").await;
     client.handle.cancel().await.unwrap();
     assert_eq!(client.finish(turn).await.outcome, Outcome::Cancelled);
-    stage.end().await;
+    fixture.end().await;
 }
 
 #[tokio::test]
 async fn r7b_a_flood_on_stderr_neither_blocks_the_agent_nor_is_remembered() {
-    let stage = Plan::fake(&["--mode", "stderr-flood:16M"]).start();
-    let mut client = stage.session().await;
+    let fixture = ScriptedAgent::fake(&["--mode", "stderr-flood:16M"]).start();
+    let mut client = fixture.session().await;
     assert_eq!(client.turn("say through").await.finished(), "through");
     let turned = client.turn("exit 4").await;
     let tail = turned.failed_as(FailureKind::Crashed).stderr_tail.clone().unwrap_or_default();
     let last = tail.lines().last().unwrap_or_default();
     assert!(last.contains("this line is one of very many on stderr"), "{last}");
     assert!(tail.len() < 64 << 10, "{} bytes", tail.len());
-    stage.end().await;
+    fixture.end().await;
 }
 
 #[tokio::test]
 async fn f15_a_request_of_the_agent_is_answered_under_any_id() {
-    let stage = Plan::fake(&[]).start();
-    let mut client = stage.session().await;
+    let fixture = ScriptedAgent::fake(&[]).start();
+    let mut client = fixture.session().await;
     for request in [
         r#"raw {"jsonrpc":"2.0","id":1e400,"method":"no/such_method"}"#,
         r#"raw {"jsonrpc":"2.0","id":-1e400,"method":"fs/read_text_file","params":{"sessionId":"none"}}"#,
@@ -129,5 +129,5 @@ async fn f15_a_request_of_the_agent_is_answered_under_any_id() {
         assert_eq!(client.turn(&format!("{request} ;; say one")).await.finished(), "one");
     }
     assert_eq!(client.turn("say two").await.finished(), "two", "the same agent goes on");
-    stage.end().await;
+    fixture.end().await;
 }

@@ -6,41 +6,41 @@ use gembridge_core::session::NewSession;
 use gembridge_core::turn::PermissionPolicy;
 use serde_json::{Value, json};
 
-use super::stage::{Client, Plan, Stage, eventually};
+use super::agent_fixture::{AgentFixture, Client, ScriptedAgent, eventually};
 
 fn server(name: &str) -> ToolServer {
     let headers = vec![("Authorization".to_owned(), format!("Bearer token-of-{name}"))];
     ToolServer { name: name.into(), url: format!("http://127.0.0.1:9/{name}"), headers }
 }
 
-async fn session_with(stage: &Stage, servers: &[ToolServer]) -> Client {
-    stage.session_with(NewSession { tool_servers: servers.to_vec(), ..stage.new_session() }).await
+async fn session_with(fixture: &AgentFixture, servers: &[ToolServer]) -> Client {
+    fixture.session_with(NewSession { tool_servers: servers.to_vec(), ..fixture.new_session() }).await
 }
 
 /// What the agent was told of tool servers.
-async fn servers_given(stage: &Stage, servers: &[ToolServer]) -> Value {
-    session_with(stage, servers).await.turn("say hello").await.finished();
-    stage.received("session/new", 1).await["params"]["mcpServers"].clone()
+async fn servers_given(fixture: &AgentFixture, servers: &[ToolServer]) -> Value {
+    session_with(fixture, servers).await.turn("say hello").await.finished();
+    fixture.received("session/new", 1).await["params"]["mcpServers"].clone()
 }
 
 #[tokio::test]
 async fn our_server_has_the_name_of_the_profile_and_the_others_keep_theirs() {
-    let mut plan = Plan::fake(&[]);
+    let mut plan = ScriptedAgent::fake(&[]);
     plan.setup.profile.mcp.server_name = "our-tools".to_owned();
-    let stage = plan.start();
-    let given = servers_given(&stage, &[server("anything"), server("second")]).await;
+    let fixture = plan.start();
+    let given = servers_given(&fixture, &[server("anything"), server("second")]).await;
     let expected = |name: &str, place: &str| {
         json!({"type": "http", "name": name, "url": format!("http://127.0.0.1:9/{place}"),
             "headers": [{"name": "Authorization", "value": format!("Bearer token-of-{place}")}]})
     };
     assert_eq!(given, json!([expected("our-tools", "anything"), expected("second", "second")]));
-    stage.end().await;
+    fixture.end().await;
 }
 
 #[tokio::test]
 async fn an_agent_that_takes_no_http_servers_gets_our_own_program_with_the_token_in_its_environment() {
-    let stage = Plan::fake(&["--without", "http"]).start();
-    let given = servers_given(&stage, &[server("anything")]).await;
+    let fixture = ScriptedAgent::fake(&["--without", "http"]).start();
+    let given = servers_given(&fixture, &[server("anything")]).await;
     assert_eq!(
         given,
         json!([{"name": "host-tools", "command": "/our/own/program", "args": ["mcp-shim"], "env": [
@@ -48,22 +48,22 @@ async fn an_agent_that_takes_no_http_servers_gets_our_own_program_with_the_token
             {"name": "GEMBRIDGE_MCP_TOKEN", "value": "token-of-anything"},
         ]}])
     );
-    stage.end().await;
+    fixture.end().await;
 }
 
 #[tokio::test]
 async fn without_that_program_such_an_agent_is_refused_for_client_tools_only() {
-    let mut plan = Plan::fake(&["--without", "http"]);
+    let mut plan = ScriptedAgent::fake(&["--without", "http"]);
     plan.setup.shim = None;
-    let stage = plan.start();
-    let turned = session_with(&stage, &[server("anything")]).await.turn("say hello").await;
+    let fixture = plan.start();
+    let turned = session_with(&fixture, &[server("anything")]).await.turn("say hello").await;
     assert!(turned.failure().message.contains("takes no tool servers over HTTP"), "{}", turned.failure());
-    assert_eq!(stage.session().await.turn("say hello").await.finished(), "hello");
-    stage.end().await;
+    assert_eq!(fixture.session().await.turn("say hello").await.finished(), "hello");
+    fixture.end().await;
 }
 
 /// Lets the agent ask for a tool, and says what it was answered.
-async fn answer_to(stage: &Stage, client: &mut Client, id: u64, tool: Value) -> (Value, AnsweredBy) {
+async fn answer_to(fixture: &AgentFixture, client: &mut Client, id: u64, tool: Value) -> (Value, AnsweredBy) {
     client.turn("say hello").await.finished();
     let name = client.handle.describe().await.unwrap().record.agent_session.unwrap();
     let request = json!({"jsonrpc": "2.0", "id": id, "method": "session/request_permission", "params": {
@@ -72,11 +72,11 @@ async fn answer_to(stage: &Stage, client: &mut Client, id: u64, tool: Value) -> 
         {"optionId": "once", "name": "Once", "kind": "allow_once"},
         {"optionId": "no", "name": "No", "kind": "reject_once"},
     ]}});
-    let (gate, path) = stage.gate(&format!("gate-{id}"));
+    let (gate, path) = fixture.gate(&format!("gate-{id}"));
     let turn = client.prompt(&format!("raw {request} ;; until {path}")).await;
     let by = client.until(|event| if let Event::Answered { by, .. } = event { Some(*by) } else { None }).await;
     let answer = eventually("the answer", || {
-        stage.record.messages().into_iter().find(|message| message["id"] == id && message.get("method").is_none())
+        fixture.record.messages().into_iter().find(|message| message["id"] == id && message.get("method").is_none())
     })
     .await;
     std::fs::write(gate, "").unwrap();
@@ -84,26 +84,26 @@ async fn answer_to(stage: &Stage, client: &mut Client, id: u64, tool: Value) -> 
     (answer["result"]["outcome"].clone(), by)
 }
 
-fn prefixed() -> Plan {
-    let mut plan = Plan::fake(&[]).policy(PermissionPolicy::reject());
+fn prefixed() -> ScriptedAgent {
+    let mut plan = ScriptedAgent::fake(&[]).policy(PermissionPolicy::reject());
     "mcp__{mcp_server}__".clone_into(&mut plan.setup.profile.mcp.tool_prefix);
     plan
 }
 
 #[tokio::test]
 async fn a_permission_for_a_tool_of_our_server_is_given_once_whatever_the_policy() {
-    let stage = prefixed().start();
-    let mut client = session_with(&stage, &[server("anything")]).await;
+    let fixture = prefixed().start();
+    let mut client = session_with(&fixture, &[server("anything")]).await;
     let tool = json!({"toolCallId": "c1", "title": "mcp__host-tools__get_weather", "kind": "other"});
-    let (outcome, by) = answer_to(&stage, &mut client, 71, tool).await;
+    let (outcome, by) = answer_to(&fixture, &mut client, 71, tool).await;
     assert_eq!((&outcome["optionId"], by), (&json!("once"), AnsweredBy::Policy));
-    stage.end().await;
+    fixture.end().await;
 }
 
 #[tokio::test]
 async fn a_permission_for_anything_else_is_never_given_by_us() {
-    let stage = prefixed().start();
-    let mut client = session_with(&stage, &[server("anything")]).await;
+    let fixture = prefixed().start();
+    let mut client = session_with(&fixture, &[server("anything")]).await;
     for (id, tool) in [
         (81, json!({"toolCallId": "c1", "title": "mcp__host-tools__get_weather", "kind": "execute"})),
         (82, json!({"toolCallId": "c2", "title": "mcp__host-tools__x && rm -rf .", "kind": "other"})),
@@ -111,37 +111,37 @@ async fn a_permission_for_anything_else_is_never_given_by_us() {
         (84, json!({"toolCallId": "c4", "name": "Bash", "title": "mcp__host-tools__x", "kind": "other"})),
         (85, json!({"toolCallId": "mcp__host-tools__x__1", "kind": "other"})),
     ] {
-        let (outcome, by) = answer_to(&stage, &mut client, id, tool.clone()).await;
+        let (outcome, by) = answer_to(&fixture, &mut client, id, tool.clone()).await;
         assert_eq!((&outcome["optionId"], by), (&json!("no"), AnsweredBy::Policy), "{tool}");
     }
-    stage.end().await;
+    fixture.end().await;
 }
 
 #[tokio::test]
 async fn without_our_server_no_permission_is_about_our_tools() {
-    let stage = prefixed().start();
-    let mut client = stage.session().await;
+    let fixture = prefixed().start();
+    let mut client = fixture.session().await;
     let tool = json!({"toolCallId": "c1", "title": "mcp__host-tools__get_weather", "kind": "other"});
-    let (outcome, _) = answer_to(&stage, &mut client, 91, tool).await;
+    let (outcome, _) = answer_to(&fixture, &mut client, 91, tool).await;
     assert_eq!(outcome["optionId"], "no");
-    stage.end().await;
+    fixture.end().await;
 }
 
 #[tokio::test]
 async fn a_permission_for_our_tool_that_could_only_be_given_for_good_is_not_given() {
-    let stage = prefixed().start();
-    let mut client = session_with(&stage, &[server("anything")]).await;
+    let fixture = prefixed().start();
+    let mut client = session_with(&fixture, &[server("anything")]).await;
     client.turn("say hello").await.finished();
     let name = client.handle.describe().await.unwrap().record.agent_session.unwrap();
     let request = json!({"jsonrpc": "2.0", "id": 95, "method": "session/request_permission", "params": {
         "sessionId": *name, "toolCall": {"toolCallId": "c1", "title": "mcp__host-tools__x", "kind": "other"},
         "options": [{"optionId": "always", "name": "Always", "kind": "allow_always"}]}});
-    let (gate, path) = stage.gate("gate");
+    let (gate, path) = fixture.gate("gate");
     let turn = client.prompt(&format!("raw {request} ;; until {path}")).await;
     let answer =
         client.until(|event| if let Event::Answered { answer, .. } = event { Some(answer.clone()) } else { None });
     assert_eq!(answer.await, Answer::Cancelled);
     std::fs::write(gate, "").unwrap();
     client.finish(turn).await.finished();
-    stage.end().await;
+    fixture.end().await;
 }

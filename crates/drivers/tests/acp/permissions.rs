@@ -9,7 +9,7 @@ use gembridge_core::model::{
 use gembridge_core::turn::PermissionPolicy;
 use gembridge_drivers::profile::Quirk;
 
-use super::stage::{Plan, Stage, Turned, eventually};
+use super::agent_fixture::{AgentFixture, ScriptedAgent, Turned, eventually};
 
 /// Who decided the questions of a turn, and how.
 fn decisions(turned: &Turned) -> Vec<(Answer, AnsweredBy)> {
@@ -31,14 +31,14 @@ fn tool(turned: &Turned) -> ToolItem {
     tools[0].clone()
 }
 
-fn soon(policy: PermissionPolicy) -> Stage {
-    Plan::fake(&[]).policy(policy).limit(|limits| limits.answer = Duration::from_millis(200)).start()
+fn soon(policy: PermissionPolicy) -> AgentFixture {
+    ScriptedAgent::fake(&[]).policy(policy).limit(|limits| limits.answer = Duration::from_millis(200)).start()
 }
 
 #[tokio::test]
 async fn s19_the_default_is_to_ask_and_the_answer_is_chosen_by_kind_never_by_position() {
-    let stage = Plan::fake(&[]).start();
-    let mut client = stage.session().await;
+    let fixture = ScriptedAgent::fake(&[]).start();
+    let mut client = fixture.session().await;
     let turn = client.prompt("permission rm -rf build").await;
     let ask = client.asked().await;
     let AskBody::Permission { tool: asked, options, .. } = &ask.body else { panic!("{ask:?}") };
@@ -49,13 +49,13 @@ async fn s19_the_default_is_to_ask_and_the_answer_is_chosen_by_kind_never_by_pos
     assert_eq!(turned.finished(), "permission: allow_once (proceed_once)");
     assert_eq!(decisions(&turned), [(Answer::Option("proceed_once".into()), AnsweredBy::Client(ClientId(1)))]);
     assert_eq!(tool(&turned).call.status, Some(ToolStatus::Completed));
-    stage.end().await;
+    fixture.end().await;
 }
 
 #[tokio::test]
 async fn s19_a_person_may_reject_or_give_no_decision() {
-    let stage = Plan::fake(&[]).start();
-    let mut client = stage.session().await;
+    let fixture = ScriptedAgent::fake(&[]).start();
+    let mut client = fixture.session().await;
     let turn = client.prompt("permission touch file").await;
     let ask = client.asked().await;
     client.answer(ask.id, ask.reject()).await.unwrap();
@@ -66,22 +66,22 @@ async fn s19_a_person_may_reject_or_give_no_decision() {
     let ask = client.asked().await;
     client.answer(ask.id, Answer::Cancelled).await.unwrap();
     assert_eq!(client.finish(turn).await.finished(), "permission: cancelled");
-    stage.end().await;
+    fixture.end().await;
 }
 
 #[tokio::test]
 async fn s19_no_answer_in_time_means_no() {
-    let stage = soon(PermissionPolicy::ask());
-    let turned = stage.session().await.turn("permission touch file").await;
+    let fixture = soon(PermissionPolicy::ask());
+    let turned = fixture.session().await.turn("permission touch file").await;
     assert_eq!(turned.finished(), "permission: reject_once (cancel)");
     assert_eq!(decisions(&turned), [(Answer::Option("cancel".into()), AnsweredBy::Timeout)]);
-    stage.end().await;
+    fixture.end().await;
 }
 
 #[tokio::test]
 async fn s19_a_forged_a_late_and_a_second_answer_are_refused() {
-    let stage = Plan::fake(&[]).start();
-    let mut client = stage.session().await;
+    let fixture = ScriptedAgent::fake(&[]).start();
+    let mut client = fixture.session().await;
     let turn = client.prompt("permission touch file ;; permission touch file").await;
     let ask = client.asked().await;
     for forged in ["proceed_everything", "", "Allow", "allow_once"] {
@@ -95,72 +95,73 @@ async fn s19_a_forged_a_late_and_a_second_answer_are_refused() {
     client.answer(second.id, second.reject()).await.unwrap();
     client.finish(turn).await.finished();
     assert_eq!(client.answer(second.id, second.allow_once().unwrap()).await.unwrap_err(), Error::NotAsked);
-    stage.end().await;
+    fixture.end().await;
 }
 
 #[tokio::test]
 async fn s19_when_only_always_is_offered_nobody_but_a_person_says_yes() {
-    let stage = soon(PermissionPolicy::ask().with_auto([ToolKind::Execute, ToolKind::Other]));
-    let turned = stage.session().await.turn("permission only-always touch file").await;
+    let fixture = soon(PermissionPolicy::ask().with_auto([ToolKind::Execute, ToolKind::Other]));
+    let turned = fixture.session().await.turn("permission only-always touch file").await;
     assert_eq!(turned.finished(), "permission: cancelled");
     assert_eq!(decisions(&turned), [(Answer::Cancelled, AnsweredBy::Timeout)]);
-    stage.end().await;
+    fixture.end().await;
 }
 
 #[tokio::test]
 async fn s19_a_question_without_options_is_cancelled_at_once() {
-    let stage = Plan::fake(&[]).start();
-    let turned = stage.session().await.turn("permission no-options touch file").await;
+    let fixture = ScriptedAgent::fake(&[]).start();
+    let turned = fixture.session().await.turn("permission no-options touch file").await;
     assert_eq!(turned.finished(), "permission: cancelled");
     assert_eq!(decisions(&turned), [(Answer::Cancelled, AnsweredBy::Policy)]);
-    stage.end().await;
+    fixture.end().await;
 }
 
 #[tokio::test]
 async fn s19_an_option_of_an_unknown_kind_is_never_taken() {
-    let stage = soon(PermissionPolicy::ask());
-    let mut client = stage.session().await;
+    let fixture = soon(PermissionPolicy::ask());
+    let mut client = fixture.session().await;
     let turn = client.prompt("permission unknown-kind touch file").await;
     let ask = client.asked().await;
     assert_eq!(ask.allow_once(), None);
     let refused = client.answer(ask.id, Answer::Option("proceed_maybe".into())).await;
     assert!(matches!(refused, Err(Error::Invalid(_))), "{refused:?}");
     assert_eq!(client.finish(turn).await.finished(), "permission: cancelled");
-    stage.end().await;
+    fixture.end().await;
 }
 
 #[tokio::test]
 async fn s19_a_question_in_the_name_of_another_session_is_refused() {
-    let stage = Plan::fake(&[]).start();
-    let turned = stage.session().await.turn("permission other-session touch file").await;
+    let fixture = ScriptedAgent::fake(&[]).start();
+    let turned = fixture.session().await.turn("permission other-session touch file").await;
     assert_eq!(turned.finished(), "permission: error -32602");
     assert_eq!(decisions(&turned), []);
-    stage.end().await;
+    fixture.end().await;
 }
 
 #[tokio::test]
 async fn s19_running_deleting_and_moving_are_never_allowed_unasked() {
     let policy = PermissionPolicy::reject().with_auto([ToolKind::Execute, ToolKind::Delete, ToolKind::Move]);
-    let stage = Plan::fake(&[]).policy(policy).start();
-    let turned = stage.session().await.turn("permission touch file").await;
+    let fixture = ScriptedAgent::fake(&[]).policy(policy).start();
+    let turned = fixture.session().await.turn("permission touch file").await;
     assert_eq!(turned.finished(), "permission: reject_once (cancel)");
     assert_eq!(decisions(&turned), [(Answer::Option("cancel".into()), AnsweredBy::Policy)]);
-    stage.end().await;
+    fixture.end().await;
 }
 
 #[tokio::test]
 async fn s19_a_storm_of_a_thousand_questions_is_answered_to_the_last_one_by_policy() {
-    let stage = Plan::fake(&["--mode", "permission-storm:1000"]).policy(PermissionPolicy::reject()).start();
-    let turned = stage.session().await.turn("go").await;
+    let fixture = ScriptedAgent::fake(&["--mode", "permission-storm:1000"]).policy(PermissionPolicy::reject()).start();
+    let turned = fixture.session().await.turn("go").await;
     assert_eq!(turned.finished(), "storm: 0 allowed, 1000 rejected, 0 cancelled, 0 errors");
     assert_eq!(decisions(&turned).len(), 1_000);
-    stage.end().await;
+    fixture.end().await;
 }
 
 #[tokio::test]
 async fn s19_of_a_storm_only_a_bounded_number_waits_for_a_person() {
-    let stage = Plan::fake(&["--mode", "permission-storm:1000"]).limit(|limits| limits.open_asks = 10).start();
-    let mut client = stage.session().await;
+    let fixture =
+        ScriptedAgent::fake(&["--mode", "permission-storm:1000"]).limit(|limits| limits.open_asks = 10).start();
+    let mut client = fixture.session().await;
     let turn = client.prompt("go").await;
     // All but ten are refused at once; the ten wait.
     let mut answered = 0;
@@ -173,22 +174,22 @@ async fn s19_of_a_storm_only_a_bounded_number_waits_for_a_person() {
         client.answer(ask.id, ask.allow_once().unwrap()).await.unwrap();
     }
     assert_eq!(client.finish(turn).await.finished(), "storm: 10 allowed, 990 rejected, 0 cancelled, 0 errors");
-    stage.end().await;
+    fixture.end().await;
 }
 
 #[tokio::test]
 async fn s19_a_larger_storm_than_we_keep_in_mind_still_gets_an_answer_to_each() {
-    let stage = Plan::fake(&["--mode", "permission-storm:5000"]).policy(PermissionPolicy::reject()).start();
-    let turned = stage.session().await.turn("go").await;
+    let fixture = ScriptedAgent::fake(&["--mode", "permission-storm:5000"]).policy(PermissionPolicy::reject()).start();
+    let turned = fixture.session().await.turn("go").await;
     let text = turned.finished();
     assert!(text.starts_with("storm: 0 allowed, ") && text.ends_with(", 0 errors"), "{text}");
-    stage.end().await;
+    fixture.end().await;
 }
 
 #[tokio::test]
 async fn s19_a_cancel_answers_what_is_open_so_that_the_agent_can_end() {
-    let stage = Plan::fake(&["--quirk", "cancel-waits-for-permission"]).start();
-    let mut client = stage.session().await;
+    let fixture = ScriptedAgent::fake(&["--quirk", "cancel-waits-for-permission"]).start();
+    let mut client = fixture.session().await;
     let turn = client.prompt("permission touch file ;; say never").await;
     client.asked().await;
     client.handle.cancel().await.unwrap();
@@ -196,30 +197,30 @@ async fn s19_a_cancel_answers_what_is_open_so_that_the_agent_can_end() {
     assert_eq!(turned.outcome, Outcome::Cancelled);
     assert_eq!(decisions(&turned), [(Answer::Cancelled, AnsweredBy::Cancel)]);
     assert_eq!(client.turn("say next").await.finished(), "next");
-    assert_eq!(stage.record.starts().len(), 1, "it obeyed");
-    stage.end().await;
+    assert_eq!(fixture.record.starts().len(), 1, "it obeyed");
+    fixture.end().await;
 }
 
 #[tokio::test]
 async fn a_question_that_the_agent_takes_back_is_closed_and_answered_as_taken_back() {
-    let stage = Plan::fake(&[]).start();
-    let mut client = stage.session().await;
+    let fixture = ScriptedAgent::fake(&[]).start();
+    let mut client = fixture.session().await;
     let turn = client.prompt("permission withdrawn touch file ;; say on").await;
     let ask = client.asked().await;
     let turned = client.finish(turn).await;
     assert_eq!(turned.finished(), "permission: error -32800on");
     assert_eq!(decisions(&turned), [(Answer::Cancelled, AnsweredBy::Cancel)]);
     assert_eq!(client.answer(ask.id, ask.allow_once().unwrap()).await.unwrap_err(), Error::NotAsked);
-    stage.end().await;
+    fixture.end().await;
 }
 
 #[tokio::test]
 async fn a_tool_that_is_first_heard_of_by_its_permission_has_a_record_which_a_refusal_closes() {
-    let plan = Plan::fake(&["--quirk", "no-tool-call-before-permission"]);
-    let stage = plan
+    let plan = ScriptedAgent::fake(&["--quirk", "no-tool-call-before-permission"]);
+    let fixture = plan
         .quirks(&[Quirk::PermissionWithoutToolCall, Quirk::RefusedToolsStaySilent, Quirk::ToolNameInCallId])
         .start();
-    let mut client = stage.session().await;
+    let mut client = fixture.session().await;
     let turn = client.prompt("permission touch file ;; say after").await;
     let announced =
         client.until(|event| if let Event::ToolCall(call) = event { Some((**call).clone()) } else { None }).await;
@@ -235,7 +236,7 @@ async fn a_tool_that_is_first_heard_of_by_its_permission_has_a_record_which_a_re
         .unwrap();
     assert_eq!((&last.id, last.status), (&announced.id, Some(ToolStatus::Failed)), "closed by us: the agent is silent");
     assert!(tool(&turned).refused);
-    stage.end().await;
+    fixture.end().await;
 }
 
 #[tokio::test]
@@ -243,8 +244,8 @@ async fn an_elicitation_and_an_extension_request_are_questions_too() {
     use bytes::Bytes;
     use gembridge_core::model::Opaque;
 
-    let stage = Plan::fake(&[]).start();
-    let mut client = stage.session().await;
+    let fixture = ScriptedAgent::fake(&[]).start();
+    let mut client = fixture.session().await;
     let turn = client.prompt("elicit ;; ext").await;
     let form = client.asked().await;
     assert_eq!(form.body, AskBody::Form { message: "What is your name?".into() });
@@ -255,35 +256,35 @@ async fn an_elicitation_and_an_extension_request_are_questions_too() {
     client.answer(extension.id, Answer::Result(Opaque(Bytes::from_static(br#"{"me":true}"#)))).await.unwrap();
     let text = client.finish(turn).await.finished();
     assert_eq!(text, r#"elicit: {"action":"accept","content":{"name":"Ada"}}ext: {"me":true}"#);
-    stage.end().await;
+    fixture.end().await;
 }
 
 #[tokio::test]
 async fn questions_that_nobody_can_answer_are_refused_in_the_words_of_their_method() {
-    let stage = Plan::fake(&[]).policy(PermissionPolicy::reject()).start();
-    let text = stage.session().await.turn("elicit ;; ext").await.finished();
+    let fixture = ScriptedAgent::fake(&[]).policy(PermissionPolicy::reject()).start();
+    let text = fixture.session().await.turn("elicit ;; ext").await.finished();
     assert_eq!(text, r#"elicit: {"action":"cancel"}ext error -32601: nobody here knows the method `_fake/ext`"#);
-    stage.end().await;
+    fixture.end().await;
 }
 
 #[tokio::test]
 async fn s19_a_question_between_turns_is_answered_with_no() {
-    let stage = Plan::fake(&[]).start();
-    let mut client = stage.session().await;
+    let fixture = ScriptedAgent::fake(&[]).start();
+    let mut client = fixture.session().await;
     client.turn("say hello").await.finished();
     let name = client.handle.describe().await.unwrap().record.agent_session.unwrap();
     // The response ends the turn; the question comes behind it.
     let request = serde_json::json!({"jsonrpc": "2.0", "id": 77, "method": "session/request_permission", "params": {
         "sessionId": *name, "toolCall": {"toolCallId": "late"},
         "options": [{"optionId": "yes", "name": "Yes", "kind": "allow_once"}]}});
-    let mut other = stage.session().await;
+    let mut other = fixture.session().await;
     other.turn(&format!("raw {request}")).await.finished();
     let by = client.until(|event| if let Event::Answered { by, .. } = event { Some(*by) } else { None }).await;
     assert_eq!(by, AnsweredBy::Policy);
     let answer = eventually("the answer", || {
-        stage.record.messages().into_iter().find(|message| message["id"] == 77 && message.get("method").is_none())
+        fixture.record.messages().into_iter().find(|message| message["id"] == 77 && message.get("method").is_none())
     })
     .await;
     assert_eq!(answer["result"]["outcome"]["outcome"], "cancelled");
-    stage.end().await;
+    fixture.end().await;
 }

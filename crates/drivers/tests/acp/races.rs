@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use gembridge_core::model::{Event, Outcome, Stop};
 
-use super::stage::Plan;
+use super::agent_fixture::ScriptedAgent;
 
 /// A small generator, so that a failure can be run again.
 struct Seeded(u64);
@@ -18,8 +18,8 @@ impl Seeded {
 
 #[tokio::test]
 async fn r24_a_cancel_that_races_the_last_chunk_ends_the_turn_exactly_once() {
-    let stage = Plan::fake(&[]).limit(|limits| limits.ring_entries = 1_000_000).start();
-    let mut client = stage.session().await;
+    let fixture = ScriptedAgent::fake(&[]).limit(|limits| limits.ring_entries = 1_000_000).start();
+    let mut client = fixture.session().await;
     let mut chance = Seeded(24);
     let (mut finished, mut cancelled) = (0, 0);
     for number in 0..200 {
@@ -47,17 +47,17 @@ async fn r24_a_cancel_that_races_the_last_chunk_ends_the_turn_exactly_once() {
         assert_eq!(client.ends_of(turn).await, 1, "turn {number}");
     }
     assert_eq!(finished + cancelled, 200);
-    assert_eq!(stage.record.starts().len(), 1, "an agent that obeys is never replaced");
-    stage.end().await;
+    assert_eq!(fixture.record.starts().len(), 1, "an agent that obeys is never replaced");
+    fixture.end().await;
 }
 
 #[tokio::test]
 async fn r24_an_exit_that_races_the_next_prompt_ends_every_turn_exactly_once() {
-    let mut plan = Plan::fake(&[]);
+    let mut plan = ScriptedAgent::fake(&[]);
     plan.setup.restart.failures = 1_000;
     plan.setup.restart.first_backoff = Duration::ZERO;
-    let stage = plan.start();
-    let mut client = stage.session().await;
+    let fixture = plan.start();
+    let mut client = fixture.session().await;
     let mut turns = Vec::new();
     for _ in 0..25 {
         turns.push(client.prompt("say x ;; trail 2").await);
@@ -72,13 +72,13 @@ async fn r24_an_exit_that_races_the_next_prompt_ends_every_turn_exactly_once() {
         client.finish(turn).await;
         assert_eq!(client.ends_of(turn).await, 1);
     }
-    stage.end().await;
+    fixture.end().await;
 }
 
 #[tokio::test]
 async fn r24_an_answer_that_races_the_end_of_the_turn_is_taken_once_or_refused() {
-    let stage = Plan::fake(&[]).start();
-    let mut client = stage.session().await;
+    let fixture = ScriptedAgent::fake(&[]).start();
+    let mut client = fixture.session().await;
     let mut chance = Seeded(42);
     for number in 0..60 {
         let turn = client.prompt("permission touch file").await;
@@ -95,5 +95,5 @@ async fn r24_an_answer_that_races_the_end_of_the_turn_is_taken_once_or_refused()
         assert_eq!(answers, 1, "turn {number}, answered: {answered:?}");
         assert_eq!(client.ends_of(turn).await, 1);
     }
-    stage.end().await;
+    fixture.end().await;
 }

@@ -9,19 +9,19 @@ use gembridge_core::model::{
 };
 use serde_json::{Value, json};
 
-use super::stage::{Client, Plan, Stage, Turned};
+use super::agent_fixture::{AgentFixture, Client, ScriptedAgent, Turned};
 
-async fn open() -> (Stage, Client) {
-    let stage = Plan::fake(&[]).start();
-    let client = stage.session().await;
-    (stage, client)
+async fn open() -> (AgentFixture, Client) {
+    let fixture = ScriptedAgent::fake(&[]).start();
+    let client = fixture.session().await;
+    (fixture, client)
 }
 
 /// The turn of one script on a fresh agent.
 async fn turn(script: &str) -> Turned {
-    let (stage, mut client) = open().await;
+    let (fixture, mut client) = open().await;
     let turned = client.turn(script).await;
-    stage.end().await;
+    fixture.end().await;
     turned
 }
 
@@ -95,13 +95,13 @@ async fn a_tool_that_fails_and_an_edit_with_its_diff_say_so() {
 async fn a_tool_that_was_left_open_does_not_look_as_if_it_still_ran() {
     let raw = json!({"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": "SESSION",
         "update": {"sessionUpdate": "tool_call", "toolCallId": "t1", "title": "half", "status": "in_progress"}}});
-    let (stage, mut client) = open().await;
+    let (fixture, mut client) = open().await;
     client.handle.wake().await.unwrap();
     let session = client.handle.describe().await.unwrap().record.agent_session.unwrap();
     let turned = client.turn(&format!("raw {} ;; error 7 broke", raw.to_string().replace("SESSION", &session))).await;
     turned.failed_as(FailureKind::Refused { code: 7 });
     assert_eq!(only_tool(&turned).status, Some(ToolStatus::Failed));
-    stage.end().await;
+    fixture.end().await;
 }
 
 #[tokio::test]
@@ -159,7 +159,7 @@ async fn what_no_schema_knows_passes_through_whole() {
 
 #[tokio::test]
 async fn facts_of_the_session_become_events_and_are_kept() {
-    let (stage, mut client) = open().await;
+    let (fixture, mut client) = open().await;
     let turned = client.turn("mode plan ;; title A name ;; commands ;; config verbose on ;; usage-update").await;
     turned.finished();
     entry(&turned, |event| matches!(event, Event::Mode(mode) if &**mode == "plan"));
@@ -174,7 +174,7 @@ async fn facts_of_the_session_become_events_and_are_kept() {
     assert_eq!(description.record.title.as_deref(), Some("A name"));
     let options: Value = serde_json::from_slice(&description.facts.options.unwrap().0).unwrap();
     assert_eq!((&options[0]["id"], &options[0]["currentValue"]), (&json!("verbose"), &json!("on")));
-    stage.end().await;
+    fixture.end().await;
 }
 
 #[tokio::test]
@@ -209,33 +209,33 @@ async fn every_stop_reason_has_its_name() {
 
 #[tokio::test]
 async fn an_error_of_the_agent_ends_the_turn_with_its_code_and_words_and_the_session_lives_on() {
-    let (stage, mut client) = open().await;
+    let (fixture, mut client) = open().await;
     let turned = client.turn("say before ;; error -32603 something broke").await;
     let failure = turned.failed_as(FailureKind::Refused { code: -32603 });
     assert!(failure.message.contains("something broke"), "{failure}");
     assert_eq!(turned.text(), "before");
     assert_eq!(client.turn("say after").await.finished(), "after");
-    assert_eq!(stage.record.starts().len(), 1);
-    stage.end().await;
+    assert_eq!(fixture.record.starts().len(), 1);
+    fixture.end().await;
 }
 
 #[tokio::test]
 async fn updates_that_trail_the_response_belong_to_the_turn_when_there_is_a_quiet_period() {
-    let plan = Plan::fake(&[]).limit(|limits| limits.quiet = Duration::from_secs(5));
-    let stage = plan.start();
-    let mut client = stage.session().await;
+    let plan = ScriptedAgent::fake(&[]).limit(|limits| limits.quiet = Duration::from_secs(5));
+    let fixture = plan.start();
+    let mut client = fixture.session().await;
     let first = client.prompt("say answer- ;; trail 40").await;
     let next = client.prompt("say next").await;
     let turned = client.finish(first).await;
     let trail: Vec<String> = (0..40).map(|number| format!("trail-{number} ")).collect();
     assert_eq!(turned.finished(), format!("answer-{}", trail.concat()));
     assert_eq!(client.finish(next).await.finished(), "next");
-    stage.end().await;
+    fixture.end().await;
 }
 
 #[tokio::test]
 async fn without_a_quiet_period_nothing_of_a_turn_comes_after_its_end() {
-    let (stage, mut client) = open().await;
+    let (fixture, mut client) = open().await;
     for _ in 0..20 {
         let turned = client.turn("say answer ;; trail 5").await;
         assert!(matches!(turned.events.last().unwrap().event, Event::Ended(_)));
@@ -250,5 +250,5 @@ async fn without_a_quiet_period_nothing_of_a_turn_comes_after_its_end() {
             ended.insert(turn);
         }
     }
-    stage.end().await;
+    fixture.end().await;
 }

@@ -6,21 +6,21 @@ use std::os::unix::fs::MetadataExt as _;
 use gembridge_core::model::{Ask, ToolStatus};
 use serde_json::json;
 
-use super::lab::{LabPlan, allow, calling, refuse, script, title_of, tools_of, turn_answering};
-use crate::stage::Turned;
+use super::gemini_fixture::{GeminiAgent, allow, calling, refuse, script, title_of, tools_of, turn_answering};
+use crate::agent_fixture::Turned;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn files_are_made_and_changed_through_our_hands() {
-    let lab = LabPlan::agent().await.start();
-    let workspace = lab.workspace();
+    let fixture = GeminiAgent::agent().await.start();
+    let workspace = fixture.workspace();
     let old = workspace.join("old.txt");
     fs::write(&old, "one\ntwo\n").unwrap();
     let inode = fs::metadata(&old).unwrap().ino();
-    let outside = lab.folder.path().join("outside.txt");
+    let outside = fixture.folder.path().join("outside.txt");
     fs::write(&outside, "untouched").unwrap();
     std::os::unix::fs::symlink(&outside, workspace.join("link.txt")).unwrap();
 
-    let mut client = lab.session().await;
+    let mut client = fixture.session().await;
     let prompt = script(json!([
         [
             {"call": {"name": "write_file", "id": "c1", "args": {"file_path": workspace.join("sub/new.txt"), "content": "née\n"}}},
@@ -40,16 +40,16 @@ async fn files_are_made_and_changed_through_our_hands() {
     let turned = turn_answering(&mut client, &prompt, allow).await;
     assert_eq!(fs::read_to_string(&outside).unwrap(), "untouched", "no link leads out of the workspace");
     assert_eq!(turned.finished(), "done");
-    lab.end().await;
+    fixture.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_that_other_programs_obey_needs_our_own_consent() {
-    let lab = LabPlan::agent().await.start();
-    let workspace = lab.workspace();
+    let fixture = GeminiAgent::agent().await.start();
+    let workspace = fixture.workspace();
     let workflow = workspace.join(".github/workflows/build.yml");
     let prompt = calling("write_file", json!({"file_path": workflow, "content": "on: push\n"}));
-    let mut client = lab.session().await;
+    let mut client = fixture.session().await;
     let ours = |ask: &Ask| title_of(ask).contains("which other programs obey");
 
     let turned = turn_answering(&mut client, &prompt, |ask| if ours(ask) { refuse(ask) } else { allow(ask) }).await;
@@ -70,7 +70,7 @@ async fn a_file_that_other_programs_obey_needs_our_own_consent() {
     let turned = turn_answering(&mut client, &calling("write_file", hostile), allow).await;
     assert_eq!(turned.finished(), "done");
     assert_eq!(fs::read_to_string(workspace.join(".git/config")).unwrap(), "[core]\n");
-    lab.end().await;
+    fixture.end().await;
 }
 
 fn statuses(turned: &Turned) -> Vec<Option<ToolStatus>> {

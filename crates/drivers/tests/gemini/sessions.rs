@@ -5,13 +5,13 @@ use gembridge_testkit::process_table::is_alive;
 use gembridge_testkit::processes_with_tag;
 use serde_json::{Value, json};
 
-use super::lab::{LabPlan, script};
-use crate::stage::{Turned, eventually};
+use super::gemini_fixture::{GeminiAgent, script};
+use crate::agent_fixture::{Turned, eventually};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn two_sessions_stream_at_once_in_one_process_and_each_gets_its_own_text() {
-    let lab = LabPlan::agent().await.start();
-    let (mut first, mut second) = (lab.session().await, lab.session().await);
+    let fixture = GeminiAgent::agent().await.start();
+    let (mut first, mut second) = (fixture.session().await, fixture.session().await);
     first.handle.wake().await.unwrap();
     second.handle.wake().await.unwrap();
     let slowly = |letter: &str| {
@@ -23,9 +23,9 @@ async fn two_sessions_stream_at_once_in_one_process_and_each_gets_its_own_text()
     assert_eq!((a.text(), b.text()), ("a".repeat(30), "b".repeat(30)));
     let ((a_first, a_last), (b_first, b_last)) = (span(&a), span(&b));
     assert!(a_first < b_last && b_first < a_last, "they took turns: {a_first:?} {a_last:?} {b_first:?} {b_last:?}");
-    let processes = lab.driver.processes();
+    let processes = fixture.driver.processes();
     assert_eq!(processes.iter().map(|process| process.sessions).collect::<Vec<_>>(), [2]);
-    lab.end().await;
+    fixture.end().await;
 }
 
 /// When the first and the last text came.
@@ -37,14 +37,14 @@ fn span(turned: &Turned) -> (Timestamp, Timestamp) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_killed_mid_turn_twice_in_a_row_costs_that_turn_only() {
-    let lab = LabPlan::agent().await.with_spares().start();
-    let mut client = lab.session().await;
+    let fixture = GeminiAgent::agent().await.with_spares().start();
+    let mut client = fixture.session().await;
     for round in 0..2 {
         let turn = client.prompt(&script(json!([[{"text": "partial"}, {"delay_ms": 1}, {"stall": true}]]))).await;
         client.said("partial").await;
-        let pid = lab.driver.processes()[0].pid.unwrap();
-        eventually("a spare is ready", || (lab.driver.pool().spares == 1).then_some(())).await;
-        let warm = processes_with_tag(&lab.folder.path().display().to_string());
+        let pid = fixture.driver.processes()[0].pid.unwrap();
+        eventually("a spare is ready", || (fixture.driver.pool().spares == 1).then_some(())).await;
+        let warm = processes_with_tag(&fixture.folder.path().display().to_string());
         kill(pid);
         let turned = client.finish(turn).await;
         let failure = turned.failed_as(FailureKind::Crashed);
@@ -56,12 +56,12 @@ async fn an_agent_killed_mid_turn_twice_in_a_row_costs_that_turn_only() {
         let hears =
             said.starts_with("You said: [User]\n") && said.ends_with("[Assistant]\npartial\n\n[User]\nand now?");
         assert!(hears, "round {round}: what was said before it came is told to it: {said}");
-        let next = lab.driver.processes()[0].pid.unwrap();
+        let next = fixture.driver.processes()[0].pid.unwrap();
         assert!(next != pid && warm.contains(&next), "the spare stepped in, nobody waited for a start");
         let replaced = client.seen().iter().filter(|entry| matches!(entry.event, Event::AgentReplaced { .. })).count();
         assert_eq!(replaced, round + 1, "each loss of memory is told");
     }
-    lab.end().await;
+    fixture.end().await;
 }
 
 fn kill(pid: u32) {

@@ -7,12 +7,12 @@ use gembridge_core::session::NewSession;
 use gembridge_drivers::profile::{ApprovalMode, Trust};
 use serde_json::json;
 
-use super::lab::{LabPlan, allow, calling, only_tool_of, refuse, script, turn_answering};
+use super::gemini_fixture::{GeminiAgent, allow, calling, only_tool_of, refuse, script, turn_answering};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_next_prompt_goes_to_the_model_that_was_chosen_and_unknown_ones_are_refused_before_it() {
-    let lab = LabPlan::agent().await.start();
-    let mut client = lab.session().await;
+    let fixture = GeminiAgent::agent().await.start();
+    let mut client = fixture.session().await;
     let facts = client.handle.wake().await.unwrap();
     assert_eq!(facts.model.as_deref(), Some("gemini-3.8-flash"), "the pinned model");
     assert!(facts.models.iter().any(|model| &*model.id == "gemini-2.5-pro"), "{:?}", facts.models);
@@ -28,42 +28,48 @@ async fn the_next_prompt_goes_to_the_model_that_was_chosen_and_unknown_ones_are_
     assert_eq!(changed.events, [Event::Model("gemini-2.5-pro".into())]);
     client.turn("three").await;
 
-    let paths: Vec<String> = lab.api.requests().into_iter().map(|request| request.path).collect();
+    let paths: Vec<String> = fixture.api.requests().into_iter().map(|request| request.path).collect();
     let models: Vec<&str> =
         paths.iter().map(|path| path.rsplit('/').next().unwrap().split(':').next().unwrap()).collect();
     assert_eq!(models, ["gemini-3.8-flash", "gemini-3.8-flash", "gemini-2.5-pro"]);
 
     let mut other =
-        lab.session_with(NewSession { model: Some("gemini-3.5-flash-lite".into()), ..lab.new_session() }).await;
-    lab.api.forget_requests();
+        fixture.session_with(NewSession { model: Some("gemini-3.5-flash-lite".into()), ..fixture.new_session() }).await;
+    fixture.api.forget_requests();
     other.turn("four").await;
-    assert!(lab.api.requests()[0].path.contains("gemini-3.5-flash-lite:"), "a session may begin with its own model");
+    assert!(
+        fixture.api.requests()[0].path.contains("gemini-3.5-flash-lite:"),
+        "a session may begin with its own model"
+    );
 
     assert!(!facts.models.iter().any(|model| &*model.id == "gemini-2.5-flash"), "{:?}", facts.models);
     let mut unlisted =
-        lab.session_with(NewSession { model: Some("gemini-2.5-flash".into()), ..lab.new_session() }).await;
-    lab.api.forget_requests();
+        fixture.session_with(NewSession { model: Some("gemini-2.5-flash".into()), ..fixture.new_session() }).await;
+    fixture.api.forget_requests();
     unlisted.turn("five").await;
-    assert!(lab.api.requests()[0].path.contains("gemini-2.5-flash:"), "it is taken, though the agent does not list it");
-    lab.end().await;
+    assert!(
+        fixture.api.requests()[0].path.contains("gemini-2.5-flash:"),
+        "it is taken, though the agent does not list it"
+    );
+    fixture.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_mode_is_switched_by_us_or_by_the_model_and_never_shows_as_text() {
-    let lab = LabPlan::agent().await.start();
-    let mut client = lab.session().await;
+    let fixture = GeminiAgent::agent().await.start();
+    let mut client = fixture.session().await;
     client.handle.wake().await.unwrap();
     let touch = |name: &str| calling("run_shell_command", json!({"command": format!("touch {name}")}));
 
     client.handle.change(Change::Mode("plan".into())).await.unwrap();
     let turned = turn_answering(&mut client, &touch("planned"), allow).await;
     assert_eq!(turned.text(), "done", "no `[MODE_UPDATE]` in the text");
-    assert!(!lab.workspace().join("planned").exists(), "nothing is done while it plans");
+    assert!(!fixture.workspace().join("planned").exists(), "nothing is done while it plans");
 
     client.handle.change(Change::Mode("yolo".into())).await.unwrap();
     let turned = turn_answering(&mut client, &touch("unasked"), allow).await;
     assert!(turned.asks.is_empty(), "{:?}", turned.asks);
-    assert!(lab.workspace().join("unasked").exists());
+    assert!(fixture.workspace().join("unasked").exists());
     only_tool_of(&turned);
 
     client.handle.change(Change::Mode("default".into())).await.unwrap();
@@ -85,29 +91,29 @@ async fn a_mode_is_switched_by_us_or_by_the_model_and_never_shows_as_text() {
         matches!(&unknown, Error::Agent(failure) if matches!(failure.kind, FailureKind::Refused { .. })),
         "{unknown:?}"
     );
-    lab.end().await;
+    fixture.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_operators_approval_mode_holds_from_the_first_prompt() {
-    let mut plan = LabPlan::agent().await;
+    let mut plan = GeminiAgent::agent().await;
     plan.plan.setup.approval = ApprovalMode::Yolo;
-    let lab = plan.start();
-    let mut client = lab.session().await;
+    let fixture = plan.start();
+    let mut client = fixture.session().await;
     assert_eq!(client.handle.wake().await.unwrap().mode.as_deref(), Some("yolo"));
     let touch = calling("run_shell_command", json!({"command": "touch unasked"}));
     let turned = turn_answering(&mut client, &touch, allow).await;
     assert_eq!((turned.finished().as_str(), turned.asks.len()), ("done", 0));
-    assert!(lab.workspace().join("unasked").exists());
-    lab.end().await;
+    assert!(fixture.workspace().join("unasked").exists());
+    fixture.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn in_a_folder_that_is_not_trusted_there_is_no_privileged_mode() {
-    let mut plan = LabPlan::agent().await;
+    let mut plan = GeminiAgent::agent().await;
     plan.plan.setup.trust = Trust::Untrusted;
-    let lab = plan.start();
-    let mut client = lab.session().await;
+    let fixture = plan.start();
+    let mut client = fixture.session().await;
     client.handle.wake().await.unwrap();
     for mode in ["yolo", "autoEdit"] {
         let refused = client.handle.change(Change::Mode(mode.into())).await.unwrap_err();
@@ -116,6 +122,6 @@ async fn in_a_folder_that_is_not_trusted_there_is_no_privileged_mode() {
     let touch = calling("run_shell_command", json!({"command": "touch made"}));
     let turned = turn_answering(&mut client, &touch, refuse).await;
     assert_eq!((turned.finished().as_str(), turned.asks.len()), ("done", 1), "it still asks");
-    assert!(!lab.workspace().join("made").exists());
-    lab.end().await;
+    assert!(!fixture.workspace().join("made").exists());
+    fixture.end().await;
 }

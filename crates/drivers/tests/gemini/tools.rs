@@ -5,15 +5,15 @@ use std::fs;
 use gembridge_core::model::ToolStatus;
 use serde_json::json;
 
-use super::lab::{LabPlan, allow, script, told_to_the_model, tools_of, turn_answering};
+use super::gemini_fixture::{GeminiAgent, allow, script, told_to_the_model, tools_of, turn_answering};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn as_an_agent_all_its_tools_are_declared_and_work() {
-    let lab = LabPlan::agent().await.start();
-    let workspace = lab.workspace();
+    let fixture = GeminiAgent::agent().await.start();
+    let workspace = fixture.workspace();
     fs::create_dir(workspace.join("src")).unwrap();
     fs::write(workspace.join("src/needle.rs"), "fn hay() {}\nfn needle() {}\n").unwrap();
-    let mut client = lab.session().await;
+    let mut client = fixture.session().await;
     let call = |id: &str, name: &str, arguments| json!({"call": {"name": name, "id": id, "args": arguments}});
     let prompt = script(json!([
         [
@@ -36,7 +36,7 @@ async fn as_an_agent_all_its_tools_are_declared_and_work() {
     assert_eq!(fs::read_to_string(workspace.join("written.txt")).unwrap(), "words");
     assert!(workspace.join("made").exists());
 
-    let calls = lab.api.model_calls();
+    let calls = fixture.api.model_calls();
     let answers = told_to_the_model(&calls[1]);
     for wanted in ["src", "needle.rs", "fn needle()", "fn hay()", "from-the-shell"] {
         assert!(answers.contains(wanted), "`{wanted}` is missing in {answers}");
@@ -46,5 +46,5 @@ async fn as_an_agent_all_its_tools_are_declared_and_work() {
         assert!(declared.iter().any(|name| name == tool), "{tool} is missing in {declared:?}");
     }
     assert!(declared.len() >= 15, "{declared:?}");
-    lab.end().await;
+    fixture.end().await;
 }

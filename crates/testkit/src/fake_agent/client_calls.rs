@@ -6,46 +6,46 @@ use serde_json::{Value, json};
 
 use super::{
     mode::Quirk,
-    prompt::{Ended, Stage},
+    prompt::{Ended, PromptRun},
     script::{TerminalEnd, Variant},
     turn::Patience,
 };
 
-pub fn permission(stage: &Stage, variant: Variant, title: &str) -> Result<(), Ended> {
-    let announced = !stage.agent.options.quirk(Quirk::NoToolCallBeforePermission);
+pub fn permission(run: &PromptRun, variant: Variant, title: &str) -> Result<(), Ended> {
+    let announced = !run.agent.options.quirk(Quirk::NoToolCallBeforePermission);
     let id = tool_call_id("run_shell_command");
     let tool = json!({"toolCallId": id, "title": title, "kind": "execute", "status": "pending", "content": [], "locations": []});
     if announced {
         let mut call = tool.clone();
         call["sessionUpdate"] = json!("tool_call");
-        stage.update(&call)?;
+        run.update(&call)?;
     }
-    let outcome = ask_permission(stage, variant, &tool)?;
+    let outcome = ask_permission(run, variant, &tool)?;
     let refused = !outcome.starts_with("allow");
     if !refused {
-        stage.update(&json!({"sessionUpdate": "tool_call_update", "toolCallId": id, "status": "completed",
+        run.update(&json!({"sessionUpdate": "tool_call_update", "toolCallId": id, "status": "completed",
             "content": [{"type": "content", "content": {"type": "text", "text": "done"}}]}))?;
     } else if announced {
-        stage.update(&json!({"sessionUpdate": "tool_call_update", "toolCallId": id, "status": "failed"}))?;
+        run.update(&json!({"sessionUpdate": "tool_call_update", "toolCallId": id, "status": "failed"}))?;
     }
-    stage.say(&format!("permission: {outcome}"))
+    run.say(&format!("permission: {outcome}"))
 }
 
 /// `allow_once (proceed_once)`, `cancelled`, `unoffered (x)` or `error CODE`.
-fn ask_permission(stage: &Stage, variant: Variant, tool: &Value) -> Result<String, Ended> {
+fn ask_permission(run: &PromptRun, variant: Variant, tool: &Value) -> Result<String, Ended> {
     let options = offered(variant);
-    let session = if variant == Variant::OtherSession { "no-such-session" } else { stage.session };
+    let session = if variant == Variant::OtherSession { "no-such-session" } else { run.session };
     let params = json!({"sessionId": session, "options": options, "toolCall": tool});
-    let request = stage.agent.request(stage.turn, "session/request_permission", &params);
+    let request = run.agent.request(run.turn, "session/request_permission", &params);
     if variant == Variant::Withdrawn {
-        stage.agent.notify("$/cancel_request", &json!({"requestId": request}));
+        run.agent.notify("$/cancel_request", &json!({"requestId": request}));
     }
-    let patience = if stage.agent.options.quirk(Quirk::CancelWaitsForPermission) {
+    let patience = if run.agent.options.quirk(Quirk::CancelWaitsForPermission) {
         Patience::UntilAnswered
     } else {
         Patience::UntilCancelled
     };
-    let response = stage.turn.wait_for_answer(request, patience)?;
+    let response = run.turn.wait_for_answer(request, patience)?;
     Ok(outcome_of(&response, &options))
 }
 
@@ -79,76 +79,76 @@ pub fn offered(variant: Variant) -> Value {
     }
 }
 
-pub fn read(stage: &Stage, path: &str, line: Option<u64>, limit: Option<u64>) -> Result<(), Ended> {
-    let mut params = json!({"sessionId": stage.session, "path": absolute(stage, path)});
+pub fn read(run: &PromptRun, path: &str, line: Option<u64>, limit: Option<u64>) -> Result<(), Ended> {
+    let mut params = json!({"sessionId": run.session, "path": absolute(run, path)});
     for (name, value) in [("line", line), ("limit", limit)] {
         if let Some(value) = value {
             params[name] = json!(value);
         }
     }
-    match ask(stage, "fs/read_text_file", &params)? {
-        Ok(result) => stage.say(&format!("read: {}", result["content"].as_str().unwrap_or_default())),
-        Err(error) => stage.say(&format!("read error {error}")),
+    match ask(run, "fs/read_text_file", &params)? {
+        Ok(result) => run.say(&format!("read: {}", result["content"].as_str().unwrap_or_default())),
+        Err(error) => run.say(&format!("read error {error}")),
     }
 }
 
-pub fn write(stage: &Stage, path: &str, text: &str) -> Result<(), Ended> {
-    let params = json!({"sessionId": stage.session, "path": absolute(stage, path), "content": text});
-    match ask(stage, "fs/write_text_file", &params)? {
-        Ok(_) => stage.say("write: ok"),
-        Err(error) => stage.say(&format!("write error {error}")),
+pub fn write(run: &PromptRun, path: &str, text: &str) -> Result<(), Ended> {
+    let params = json!({"sessionId": run.session, "path": absolute(run, path), "content": text});
+    match ask(run, "fs/write_text_file", &params)? {
+        Ok(_) => run.say("write: ok"),
+        Err(error) => run.say(&format!("write error {error}")),
     }
 }
 
-pub fn terminal(stage: &Stage, command: &str, args: &[String], end: TerminalEnd) -> Result<(), Ended> {
+pub fn terminal(run: &PromptRun, command: &str, args: &[String], end: TerminalEnd) -> Result<(), Ended> {
     let params =
-        json!({"sessionId": stage.session, "command": command, "args": args, "env": [], "outputByteLimit": 65_536});
-    let created = match ask(stage, "terminal/create", &params)? {
+        json!({"sessionId": run.session, "command": command, "args": args, "env": [], "outputByteLimit": 65_536});
+    let created = match ask(run, "terminal/create", &params)? {
         Ok(created) => created,
-        Err(error) => return stage.say(&format!("terminal error {error}")),
+        Err(error) => return run.say(&format!("terminal error {error}")),
     };
     let terminal = created["terminalId"].as_str().unwrap_or_default();
-    let params = json!({"sessionId": stage.session, "terminalId": terminal});
+    let params = json!({"sessionId": run.session, "terminalId": terminal});
     let id = tool_call_id("terminal");
-    stage.update(&json!({"sessionUpdate": "tool_call", "toolCallId": id, "title": command, "kind": "execute",
+    run.update(&json!({"sessionUpdate": "tool_call", "toolCallId": id, "title": command, "kind": "execute",
         "status": "in_progress", "content": [{"type": "terminal", "terminalId": terminal}]}))?;
     if end == TerminalEnd::Killed
-        && let Err(error) = ask(stage, "terminal/kill", &params)?
+        && let Err(error) = ask(run, "terminal/kill", &params)?
     {
-        stage.say(&format!("terminal/kill error {error} "))?;
+        run.say(&format!("terminal/kill error {error} "))?;
     }
-    let waited = ask(stage, "terminal/wait_for_exit", &params)?.unwrap_or_else(Value::String);
-    let output = ask(stage, "terminal/output", &params)?.unwrap_or_else(Value::String);
-    if let Err(error) = ask(stage, "terminal/release", &params)? {
-        stage.say(&format!("terminal/release error {error} "))?;
+    let waited = ask(run, "terminal/wait_for_exit", &params)?.unwrap_or_else(Value::String);
+    let output = ask(run, "terminal/output", &params)?.unwrap_or_else(Value::String);
+    if let Err(error) = ask(run, "terminal/release", &params)? {
+        run.say(&format!("terminal/release error {error} "))?;
     }
-    stage.update(&json!({"sessionUpdate": "tool_call_update", "toolCallId": id, "status": "completed"}))?;
+    run.update(&json!({"sessionUpdate": "tool_call_update", "toolCallId": id, "status": "completed"}))?;
     let text = output["output"].as_str().unwrap_or_default();
-    stage.say(&format!("terminal: exit {} signal {} output {text}", waited["exitCode"], waited["signal"]))
+    run.say(&format!("terminal: exit {} signal {} output {text}", waited["exitCode"], waited["signal"]))
 }
 
-pub fn elicit(stage: &Stage) -> Result<(), Ended> {
+pub fn elicit(run: &PromptRun) -> Result<(), Ended> {
     let schema =
         json!({"type": "object", "properties": {"name": {"type": "string", "title": "Name"}}, "required": ["name"]});
     let params =
-        json!({"sessionId": stage.session, "mode": "form", "message": "What is your name?", "requestedSchema": schema});
-    match ask(stage, "elicitation/create", &params)? {
-        Ok(result) => stage.say(&format!("elicit: {result}")),
-        Err(error) => stage.say(&format!("elicit error {error}")),
+        json!({"sessionId": run.session, "mode": "form", "message": "What is your name?", "requestedSchema": schema});
+    match ask(run, "elicitation/create", &params)? {
+        Ok(result) => run.say(&format!("elicit: {result}")),
+        Err(error) => run.say(&format!("elicit error {error}")),
     }
 }
 
-pub fn ext(stage: &Stage) -> Result<(), Ended> {
-    match ask(stage, "_fake/ext", &json!({"sessionId": stage.session, "question": "anyone?"}))? {
-        Ok(result) => stage.say(&format!("ext: {result}")),
-        Err(error) => stage.say(&format!("ext error {error}")),
+pub fn ext(run: &PromptRun) -> Result<(), Ended> {
+    match ask(run, "_fake/ext", &json!({"sessionId": run.session, "question": "anyone?"}))? {
+        Ok(result) => run.say(&format!("ext: {result}")),
+        Err(error) => run.say(&format!("ext error {error}")),
     }
 }
 
 /// The result, or `CODE: MESSAGE` of the error.
-pub fn ask(stage: &Stage, method: &str, params: &Value) -> Result<Result<Value, String>, Ended> {
-    let request = stage.agent.request(stage.turn, method, params);
-    let response = stage.turn.wait_for_answer(request, Patience::UntilCancelled)?;
+pub fn ask(run: &PromptRun, method: &str, params: &Value) -> Result<Result<Value, String>, Ended> {
+    let request = run.agent.request(run.turn, method, params);
+    let response = run.turn.wait_for_answer(request, Patience::UntilCancelled)?;
     Ok(match response.get("error") {
         Some(error) => Err(format!("{}: {}", error["code"], error["message"].as_str().unwrap_or_default())),
         None => Ok(response["result"].clone()),
@@ -161,12 +161,12 @@ pub fn tool_call_id(name: &str) -> String {
 }
 
 /// A relative path means one below the session's folder; agents send absolute ones.
-fn absolute(stage: &Stage, path: &str) -> String {
-    if path.starts_with('/') { path.to_owned() } else { format!("{}/{path}", folder(stage)) }
+fn absolute(run: &PromptRun, path: &str) -> String {
+    if path.starts_with('/') { path.to_owned() } else { format!("{}/{path}", folder(run)) }
 }
 
-pub fn folder(stage: &Stage) -> String {
-    let mut sessions = stage.agent.sessions();
-    let cwd = sessions.get(stage.session).and_then(|session| session.given["cwd"].as_str().map(str::to_owned));
+pub fn folder(run: &PromptRun) -> String {
+    let mut sessions = run.agent.sessions();
+    let cwd = sessions.get(run.session).and_then(|session| session.given["cwd"].as_str().map(str::to_owned));
     cwd.unwrap_or_default()
 }

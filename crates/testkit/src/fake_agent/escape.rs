@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::{
     client_calls::{ask, folder},
-    prompt::{Ended, Stage},
+    prompt::{Ended, PromptRun},
 };
 
 /// Paths as an agent would send them; `~` stands for the session's folder. A test prepares the links and the FIFO.
@@ -28,22 +28,22 @@ const WRITES: [&str; 6] = [
     "/dev/null",
 ];
 
-pub fn try_all(stage: &Stage) -> Result<(), Ended> {
+pub fn try_all(run: &PromptRun) -> Result<(), Ended> {
     for path in READS {
-        let params = json!({"sessionId": stage.session, "path": path.replace('~', &folder(stage))});
-        let verdict = match ask(stage, "fs/read_text_file", &params)? {
+        let params = json!({"sessionId": run.session, "path": path.replace('~', &folder(run))});
+        let verdict = match ask(run, "fs/read_text_file", &params)? {
             // An empty file is how a client may hide that there is none.
             Ok(result) if result["content"] == "" => "hidden",
             Ok(_) => "LEAKED",
             Err(_) => "refused",
         };
-        stage.say(&format!("escape read {path}: {verdict}\n"))?;
+        run.say(&format!("escape read {path}: {verdict}\n"))?;
     }
     for path in WRITES {
-        let path_sent = path.replace('~', &folder(stage));
-        let params = json!({"sessionId": stage.session, "path": path_sent, "content": "written by the fake agent"});
-        let verdict = if ask(stage, "fs/write_text_file", &params)?.is_ok() { "LEAKED" } else { "refused" };
-        stage.say(&format!("escape write {path}: {verdict}\n"))?;
+        let path_sent = path.replace('~', &folder(run));
+        let params = json!({"sessionId": run.session, "path": path_sent, "content": "written by the fake agent"});
+        let verdict = if ask(run, "fs/write_text_file", &params)?.is_ok() { "LEAKED" } else { "refused" };
+        run.say(&format!("escape write {path}: {verdict}\n"))?;
     }
     Ok(())
 }

@@ -9,39 +9,39 @@ use super::{
     client_calls, escape, firehose,
     mode::Mode,
     options::Options,
-    prompt::{Ended, Stage},
+    prompt::{Ended, PromptRun},
     script::Variant,
     surroundings,
     turn::Patience,
     wire::{WRITE_SIZE, chunk, update},
 };
 
-pub fn before_script(stage: &mut Stage) -> Result<(), Ended> {
-    let agent = stage.agent;
+pub fn before_script(run: &mut PromptRun) -> Result<(), Ended> {
+    let agent = run.agent;
     flood_stderr(&agent.options);
     for mode in &agent.options.modes {
         match mode {
             Mode::HangPrompt => park_for_ever(),
             Mode::CrashMid(pieces) => {
-                firehose::chunks(stage, *pieces, None, std::time::Duration::ZERO)?;
+                firehose::chunks(run, *pieces, None, std::time::Duration::ZERO)?;
                 eprintln!("fake-agent: about to crash\nfake-agent: crashed as told");
                 end_process(3);
             }
             Mode::Exit0Mid => {
-                stage.say("chunk-0 ")?;
+                run.say("chunk-0 ")?;
                 end_process(0);
             }
             Mode::HalfLine => {
-                stage.say("chunk-0 ")?;
-                let line = update(stage.session, &chunk("half a line")).to_string();
+                run.say("chunk-0 ")?;
+                let line = update(run.session, &chunk("half a line")).to_string();
                 agent.wire.write(&line.as_bytes()[..line.len() / 2]);
                 end_process(0);
             }
-            Mode::HugeLine(size) => firehose::huge_line(stage, *size)?,
-            Mode::Flood(total) => firehose::flood(stage, *total)?,
-            Mode::PermissionStorm(count) => permission_storm(stage, *count)?,
-            Mode::FsEscape => escape::try_all(stage)?,
-            Mode::DumpEnv => stage.say(&surroundings::describe().to_string())?,
+            Mode::HugeLine(size) => firehose::huge_line(run, *size)?,
+            Mode::Flood(total) => firehose::flood(run, *total)?,
+            Mode::PermissionStorm(count) => permission_storm(run, *count)?,
+            Mode::FsEscape => escape::try_all(run)?,
+            Mode::DumpEnv => run.say(&surroundings::describe().to_string())?,
             _ => {}
         }
     }
@@ -66,19 +66,19 @@ pub fn flood_stderr(options: &Options) {
     }
 }
 
-fn permission_storm(stage: &Stage, count: usize) -> Result<(), Ended> {
+fn permission_storm(run: &PromptRun, count: usize) -> Result<(), Ended> {
     let options = client_calls::offered(Variant::Usual);
     let requests: Vec<u64> = (0..count)
         .map(|number| {
             let tool = json!({"toolCallId": client_calls::tool_call_id("storm"), "title": format!("storm {number}"),
                 "kind": "execute", "status": "pending"});
-            let params = json!({"sessionId": stage.session, "options": options, "toolCall": tool});
-            stage.agent.request(stage.turn, "session/request_permission", &params)
+            let params = json!({"sessionId": run.session, "options": options, "toolCall": tool});
+            run.agent.request(run.turn, "session/request_permission", &params)
         })
         .collect();
     let (mut allowed, mut rejected, mut cancelled, mut errors) = (0, 0, 0, 0);
     for request in requests {
-        let response = stage.turn.wait_for_answer(request, Patience::UntilCancelled)?;
+        let response = run.turn.wait_for_answer(request, Patience::UntilCancelled)?;
         let outcome = client_calls::outcome_of(&response, &options);
         let counter = match outcome.split(['_', ' ']).next() {
             Some("allow") => &mut allowed,
@@ -88,5 +88,5 @@ fn permission_storm(stage: &Stage, count: usize) -> Result<(), Ended> {
         };
         *counter += 1;
     }
-    stage.say(&format!("storm: {allowed} allowed, {rejected} rejected, {cancelled} cancelled, {errors} errors"))
+    run.say(&format!("storm: {allowed} allowed, {rejected} rejected, {cancelled} cancelled, {errors} errors"))
 }

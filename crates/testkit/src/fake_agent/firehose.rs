@@ -5,35 +5,35 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::{
-    prompt::{Ended, Stage},
+    prompt::{Ended, PromptRun},
     wire::WRITE_SIZE,
 };
 
-pub fn chunks(stage: &Stage, count: usize, size: Option<usize>, delay: Duration) -> Result<(), Ended> {
-    let lines = Lines::new(stage.session, size);
+pub fn chunks(run: &PromptRun, count: usize, size: Option<usize>, delay: Duration) -> Result<(), Ended> {
+    let lines = Lines::new(run.session, size);
     let mut buffer = Vec::with_capacity(WRITE_SIZE + 4096);
     for number in 0..count {
         lines.add(number, &mut buffer);
         if buffer.len() >= WRITE_SIZE || !delay.is_zero() {
-            flush(stage, &mut buffer)?;
-            stage.turn.pause(delay)?;
+            flush(run, &mut buffer)?;
+            run.turn.pause(delay)?;
         }
     }
-    flush(stage, &mut buffer)
+    flush(run, &mut buffer)
 }
 
-pub fn burst(stage: &Stage, count: usize, size: Option<usize>) -> Result<(), Ended> {
-    let lines = Lines::new(stage.session, size);
+pub fn burst(run: &PromptRun, count: usize, size: Option<usize>) -> Result<(), Ended> {
+    let lines = Lines::new(run.session, size);
     let mut buffer = Vec::new();
     for number in 0..count {
         lines.add(number, &mut buffer);
     }
-    flush(stage, &mut buffer)
+    flush(run, &mut buffer)
 }
 
 /// Whole lines until their bytes reach `total`.
-pub fn flood(stage: &Stage, total: usize) -> Result<(), Ended> {
-    let lines = Lines::new(stage.session, Some(60));
+pub fn flood(run: &PromptRun, total: usize) -> Result<(), Ended> {
+    let lines = Lines::new(run.session, Some(60));
     let mut buffer = Vec::with_capacity(WRITE_SIZE + 4096);
     let mut written = 0;
     while written < total {
@@ -41,23 +41,23 @@ pub fn flood(stage: &Stage, total: usize) -> Result<(), Ended> {
             lines.add(0, &mut buffer);
         }
         written += buffer.len();
-        flush(stage, &mut buffer)?;
+        flush(run, &mut buffer)?;
     }
     Ok(())
 }
 
 /// One update whose text has `size` bytes, never held in memory whole.
-pub fn huge_line(stage: &Stage, size: usize) -> Result<(), Ended> {
-    let lines = Lines::new(stage.session, None);
+pub fn huge_line(run: &PromptRun, size: usize) -> Result<(), Ended> {
+    let lines = Lines::new(run.session, None);
     let mut left = size;
-    stage.agent.wire.write(&lines.before);
+    run.agent.wire.write(&lines.before);
     while left > 0 {
         let piece = left.min(WRITE_SIZE);
-        stage.agent.wire.write(&vec![b'x'; piece]);
+        run.agent.wire.write(&vec![b'x'; piece]);
         left -= piece;
     }
-    stage.agent.wire.write(&lines.after);
-    stage.turn.pause(Duration::ZERO).map_err(Ended::from)
+    run.agent.wire.write(&lines.after);
+    run.turn.pause(Duration::ZERO).map_err(Ended::from)
 }
 
 struct Lines {
@@ -86,8 +86,8 @@ impl Lines {
     }
 }
 
-fn flush(stage: &Stage, buffer: &mut Vec<u8>) -> Result<(), Ended> {
-    stage.agent.wire.write(buffer);
+fn flush(run: &PromptRun, buffer: &mut Vec<u8>) -> Result<(), Ended> {
+    run.agent.wire.write(buffer);
     buffer.clear();
-    stage.turn.pause(Duration::ZERO).map_err(Ended::from)
+    run.turn.pause(Duration::ZERO).map_err(Ended::from)
 }

@@ -15,7 +15,7 @@ use super::{
 };
 
 /// What a step needs: the agent, and the prompt it works for.
-pub struct Stage<'a> {
+pub struct PromptRun<'a> {
     pub agent: &'a Agent,
     pub session: &'a str,
     pub turn: &'a Arc<Turn>,
@@ -49,27 +49,27 @@ pub fn run(agent: &Agent, id: &Value, session: &str, prompt: &Value, turn: &Arc<
         Mode::Slow(delay) => Some(*delay),
         _ => None,
     });
-    let mut stage = Stage { agent, session, turn, prompt, response: Response::default(), delay };
+    let mut run = PromptRun { agent, session, turn, prompt, response: Response::default(), delay };
     let text = script::prompt_text(prompt);
-    remember(&stage, &json!({"sessionUpdate": "user_message_chunk", "content": {"type": "text", "text": text}}));
-    let outcome = faults::before_script(&mut stage).and_then(|()| follow_script(&mut stage, &text));
+    remember(&run, &json!({"sessionUpdate": "user_message_chunk", "content": {"type": "text", "text": text}}));
+    let outcome = faults::before_script(&mut run).and_then(|()| follow_script(&mut run, &text));
     if let Some(Mode::LateReply(delay)) = agent.options.modes.iter().find(|mode| matches!(mode, Mode::LateReply(_))) {
         thread::sleep(*delay);
     }
     leave_session(agent, session, turn);
-    respond(&stage, id, outcome);
-    for number in 0..stage.response.trail {
+    respond(&run, id, outcome);
+    for number in 0..run.response.trail {
         agent.wire.send(&update(session, &chunk(&format!("trail-{number} "))));
     }
 }
 
-fn follow_script(stage: &mut Stage, text: &str) -> Result<(), Ended> {
+fn follow_script(run: &mut PromptRun, text: &str) -> Result<(), Ended> {
     let steps = script::parse(text);
-    if steps.is_empty() && !faults::answers_by_itself(&stage.agent.options) {
-        stage.say("You said: ")?;
-        return stage.say(text);
+    if steps.is_empty() && !faults::answers_by_itself(&run.agent.options) {
+        run.say("You said: ")?;
+        return run.say(text);
     }
-    steps.iter().try_for_each(|step: &Step| steps::perform(stage, step))
+    steps.iter().try_for_each(|step: &Step| steps::perform(run, step))
 }
 
 /// The session is free before the response leaves, since the next prompt may follow it at once.
@@ -83,8 +83,8 @@ fn leave_session(agent: &Agent, session: &str, turn: &Arc<Turn>) {
     sessions.save(session);
 }
 
-fn respond(stage: &Stage, id: &Value, outcome: Result<(), Ended>) {
-    let agent = stage.agent;
+fn respond(run: &PromptRun, id: &Value, outcome: Result<(), Ended>) {
+    let agent = run.agent;
     match outcome {
         Err(Ended::Cancelled(Cancel::Request)) => {
             agent.refuse(id, &Refusal { code: -32800, message: "Request cancelled".into() });
@@ -97,15 +97,15 @@ fn respond(stage: &Stage, id: &Value, outcome: Result<(), Ended>) {
         }
         Err(Ended::Failed(refusal)) => agent.refuse(id, &refusal),
         Ok(()) => {
-            let mut result = stage.response.extra.clone();
-            let reason = stage.response.stop_reason.as_deref().unwrap_or("end_turn");
+            let mut result = run.response.extra.clone();
+            let reason = run.response.stop_reason.as_deref().unwrap_or("end_turn");
             result.insert("stopReason".into(), json!(reason));
             agent.respond(id, &Value::Object(result));
         }
     }
 }
 
-impl Stage<'_> {
+impl PromptRun<'_> {
     pub fn say(&self, text: &str) -> Result<(), Ended> {
         self.update(&chunk(text))
     }
@@ -129,8 +129,8 @@ impl Stage<'_> {
     }
 }
 
-fn remember(stage: &Stage, content: &Value) {
-    if let Some(session) = stage.agent.sessions().get(stage.session) {
+fn remember(run: &PromptRun, content: &Value) {
+    if let Some(session) = run.agent.sessions().get(run.session) {
         session.history.push(content.clone());
     }
 }

@@ -8,72 +8,72 @@ use super::{
     agent::{Refusal, end_process},
     client_calls, firehose,
     methods::{available_commands, mode_update},
-    prompt::{Ended, Stage},
+    prompt::{Ended, PromptRun},
     script::Step,
     surroundings,
     wire::chunk,
 };
 
-pub fn perform(stage: &mut Stage, step: &Step) -> Result<(), Ended> {
+pub fn perform(run: &mut PromptRun, step: &Step) -> Result<(), Ended> {
     match step {
-        Step::Say(text) => stage.say(text),
-        Step::Think(text) => stage.update(&thought(text)),
-        Step::Chunks { count, size, delay } => firehose::chunks(stage, *count, *size, *delay),
-        Step::Burst { count, size } => firehose::burst(stage, *count, *size),
+        Step::Say(text) => run.say(text),
+        Step::Think(text) => run.update(&thought(text)),
+        Step::Chunks { count, size, delay } => firehose::chunks(run, *count, *size, *delay),
+        Step::Burst { count, size } => firehose::burst(run, *count, *size),
         Step::Content(kind) => {
-            stage.update(&json!({"sessionUpdate": "agent_message_chunk", "content": content_block(kind)}))
+            run.update(&json!({"sessionUpdate": "agent_message_chunk", "content": content_block(kind)}))
         }
-        Step::Tool { kind, title, text, status } => tool(stage, kind, title, text.as_deref(), status),
-        Step::Diff { path, old, new } => diff(stage, path, old, new),
-        Step::Permission { variant, title } => client_calls::permission(stage, *variant, title),
-        Step::Read { path, line, limit } => client_calls::read(stage, path, *line, *limit),
-        Step::Write { path, text } => client_calls::write(stage, path, text),
-        Step::Terminal { command, args, end } => client_calls::terminal(stage, command, args, *end),
-        Step::Elicit => client_calls::elicit(stage),
-        Step::Ext => client_calls::ext(stage),
+        Step::Tool { kind, title, text, status } => tool(run, kind, title, text.as_deref(), status),
+        Step::Diff { path, old, new } => diff(run, path, old, new),
+        Step::Permission { variant, title } => client_calls::permission(run, *variant, title),
+        Step::Read { path, line, limit } => client_calls::read(run, path, *line, *limit),
+        Step::Write { path, text } => client_calls::write(run, path, text),
+        Step::Terminal { command, args, end } => client_calls::terminal(run, command, args, *end),
+        Step::Elicit => client_calls::elicit(run),
+        Step::Ext => client_calls::ext(run),
         Step::Notify => {
-            stage.agent.notify("_fake/note", &json!({"sessionId": stage.session, "text": "as told"}));
+            run.agent.notify("_fake/note", &json!({"sessionId": run.session, "text": "as told"}));
             Ok(())
         }
-        Step::Plan(entries) => stage.update(&plan(entries)),
-        Step::Mode(mode) => stage.pass_on(&mode_update(stage.agent, mode)),
-        Step::Title(title) => stage.pass_on(&json!({"sessionUpdate": "session_info_update", "title": title})),
-        Step::Commands => stage.pass_on(&available_commands()),
-        Step::Config { id, value } => stage.pass_on(&json!({"sessionUpdate": "config_option_update", "configOptions": [
+        Step::Plan(entries) => run.update(&plan(entries)),
+        Step::Mode(mode) => run.pass_on(&mode_update(run.agent, mode)),
+        Step::Title(title) => run.pass_on(&json!({"sessionUpdate": "session_info_update", "title": title})),
+        Step::Commands => run.pass_on(&available_commands()),
+        Step::Config { id, value } => run.pass_on(&json!({"sessionUpdate": "config_option_update", "configOptions": [
             {"id": id, "name": id, "type": "select", "currentValue": value, "options": [{"value": value, "name": value}]},
         ]})),
         Step::UsageChunk => {
             let mut update = chunk("");
             update["_meta"] = json!({"usage": {"inputTokens": 120, "outputTokens": 30, "totalTokens": 150, "thoughtTokens": 7, "cachedReadTokens": 11}});
-            stage.pass_on(&update)
+            run.pass_on(&update)
         }
-        Step::UsageUpdate => stage.pass_on(
+        Step::UsageUpdate => run.pass_on(
             &json!({"sessionUpdate": "usage_update", "used": 1500, "size": 200_000, "cost": {"amount": 0.25, "currency": "USD"}}),
         ),
         Step::UnknownUpdate => {
-            stage.pass_on(&json!({"sessionUpdate": "weather_report", "sky": {"clouds": 3}, "_meta": {"fake": true}}))
+            run.pass_on(&json!({"sessionUpdate": "weather_report", "sky": {"clouds": 3}, "_meta": {"fake": true}}))
         }
-        Step::UnknownContent => stage.pass_on(
+        Step::UnknownContent => run.pass_on(
             &json!({"sessionUpdate": "agent_message_chunk", "content": {"type": "hologram", "depth": 3, "data": "AAAA"}}),
         ),
-        Step::Sleep(time) => Ok(stage.turn.pause(*time)?),
-        Step::WaitCancel => Err(stage.turn.wait_for_cancel().into()),
+        Step::Sleep(time) => Ok(run.turn.pause(*time)?),
+        Step::WaitCancel => Err(run.turn.wait_for_cancel().into()),
         Step::Until(path) => {
             while !path.exists() {
-                stage.turn.pause(Duration::from_millis(5))?;
+                run.turn.pause(Duration::from_millis(5))?;
             }
             Ok(())
         }
-        Step::Echo => stage.say(&stage.prompt.to_string()),
+        Step::Echo => run.say(&run.prompt.to_string()),
         Step::Session => {
-            let given = stage.agent.sessions().get(stage.session).map(|session| session.given.to_string());
-            stage.say(&given.unwrap_or_default())
+            let given = run.agent.sessions().get(run.session).map(|session| session.given.to_string());
+            run.say(&given.unwrap_or_default())
         }
-        Step::Env => stage.say(&surroundings::describe().to_string()),
-        Step::Open(path) => stage.say(&surroundings::open(path)),
-        Step::Shell(line) => stage.say(&surroundings::shell(line)),
+        Step::Env => run.say(&surroundings::describe().to_string()),
+        Step::Open(path) => run.say(&surroundings::open(path)),
+        Step::Shell(line) => run.say(&surroundings::shell(line)),
         Step::Raw(line) => {
-            stage.agent.wire.write(format!("{line}\n").as_bytes());
+            run.agent.wire.write(format!("{line}\n").as_bytes());
             Ok(())
         }
         Step::Stderr(text) => {
@@ -84,14 +84,14 @@ pub fn perform(stage: &mut Stage, step: &Step) -> Result<(), Ended> {
         Step::Abort => process::abort(),
         Step::Error { code, message } => Err(Ended::Failed(Refusal { code: *code, message: message.clone() })),
         Step::Usage | Step::UsageQuota | Step::Trail(_) | Step::Stop(_) => {
-            shape_response(stage, step);
+            shape_response(run, step);
             Ok(())
         }
     }
 }
 
-fn shape_response(stage: &mut Stage, step: &Step) {
-    let response = &mut stage.response;
+fn shape_response(run: &mut PromptRun, step: &Step) {
+    let response = &mut run.response;
     match step {
         Step::Usage => {
             let usage = json!({"totalTokens": 158, "inputTokens": 120, "outputTokens": 30, "thoughtTokens": 8, "cachedReadTokens": 11, "cachedWriteTokens": 2});
@@ -112,26 +112,26 @@ fn thought(text: &str) -> Value {
     json!({"sessionUpdate": "agent_thought_chunk", "content": {"type": "text", "text": text}})
 }
 
-fn tool(stage: &Stage, kind: &str, title: &str, text: Option<&str>, status: &str) -> Result<(), Ended> {
+fn tool(run: &PromptRun, kind: &str, title: &str, text: Option<&str>, status: &str) -> Result<(), Ended> {
     let id = client_calls::tool_call_id(kind);
-    stage.update(
+    run.update(
         &json!({"sessionUpdate": "tool_call", "toolCallId": id, "title": title, "kind": kind, "status": "pending",
         "content": [], "locations": [{"path": "file.txt", "line": 3}], "rawInput": {"title": title}}),
     )?;
-    stage.update(&json!({"sessionUpdate": "tool_call_update", "toolCallId": id, "status": "in_progress"}))?;
+    run.update(&json!({"sessionUpdate": "tool_call_update", "toolCallId": id, "status": "in_progress"}))?;
     let content: Vec<Value> =
         text.map(|text| json!({"type": "content", "content": {"type": "text", "text": text}})).into_iter().collect();
-    stage.update(&json!({"sessionUpdate": "tool_call_update", "toolCallId": id, "status": status, "content": content,
+    run.update(&json!({"sessionUpdate": "tool_call_update", "toolCallId": id, "status": status, "content": content,
         "rawOutput": {"text": text}}))
 }
 
-fn diff(stage: &Stage, path: &str, old: &str, new: &str) -> Result<(), Ended> {
+fn diff(run: &PromptRun, path: &str, old: &str, new: &str) -> Result<(), Ended> {
     let id = client_calls::tool_call_id("edit");
-    stage.update(
+    run.update(
         &json!({"sessionUpdate": "tool_call", "toolCallId": id, "title": format!("Edit {path}"), "kind": "edit",
         "status": "in_progress", "content": [], "locations": [{"path": path}]}),
     )?;
-    stage.update(&json!({"sessionUpdate": "tool_call_update", "toolCallId": id, "status": "completed",
+    run.update(&json!({"sessionUpdate": "tool_call_update", "toolCallId": id, "status": "completed",
         "content": [{"type": "diff", "path": path, "oldText": old, "newText": new}]}))
 }
 

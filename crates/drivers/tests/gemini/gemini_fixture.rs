@@ -1,4 +1,4 @@
-//! A stage for the real CLI, the API that it calls, and the words that tests use about both.
+//! A fixture for the real CLI, the API that it calls, and the words that tests use about both.
 
 use std::fs;
 use std::ops::Deref;
@@ -15,28 +15,28 @@ use gembridge_testkit::gemini_api::{FakeGemini, Recorded};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::stage::{Client, Plan, Stage, Turned, path};
+use crate::agent_fixture::{AgentFixture, Client, ScriptedAgent, Turned, path};
 
-/// What a lab is built from. Change what a test is about.
-pub struct LabPlan {
-    pub plan: Plan,
+/// What a fixture is built from. Change what a test is about.
+pub struct GeminiAgent {
+    pub plan: ScriptedAgent,
     api: FakeGemini,
 }
 
-pub struct Lab {
+pub struct GeminiFixture {
     pub api: FakeGemini,
-    pub stage: Stage,
+    pub fixture: AgentFixture,
 }
 
-impl Deref for Lab {
-    type Target = Stage;
+impl Deref for GeminiFixture {
+    type Target = AgentFixture;
 
-    fn deref(&self) -> &Stage {
-        &self.stage
+    fn deref(&self) -> &AgentFixture {
+        &self.fixture
     }
 }
 
-impl LabPlan {
+impl GeminiAgent {
     /// As an agent, in a trusted workspace.
     pub async fn agent() -> Self {
         let folder = tempfile::tempdir().unwrap();
@@ -47,9 +47,9 @@ impl LabPlan {
 
     /// As a model, with these of its own tools left on.
     pub async fn chat(native_tools: &[&str]) -> Self {
-        let mut lab = Self::of(native_tools, None, tempfile::tempdir().unwrap()).await;
-        lab.plan.policy = PermissionPolicy::reject();
-        lab
+        let mut fixture = Self::of(native_tools, None, tempfile::tempdir().unwrap()).await;
+        fixture.plan.policy = PermissionPolicy::reject();
+        fixture
     }
 
     async fn of(native_tools: &[&str], workspace: Option<PathBuf>, folder: TempDir) -> Self {
@@ -59,7 +59,7 @@ impl LabPlan {
         let api = FakeGemini::start().await.unwrap();
         let home = folder.path().join("home");
         fs::create_dir(&home).unwrap();
-        let mut plan = Plan::of(profile, gembridge_testkit::real_gemini(), workspace, folder);
+        let mut plan = ScriptedAgent::of(profile, gembridge_testkit::real_gemini(), workspace, folder);
         plan.setup.environment = Environment::from([
             ("PATH".to_owned(), path()),
             ("HOME".to_owned(), home.display().to_string()),
@@ -80,7 +80,7 @@ impl LabPlan {
         self
     }
 
-    /// With the workspace and the home of the agent in a folder that outlives the lab.
+    /// With the workspace and the home of the agent in a folder that outlives the fixture.
     #[must_use]
     pub fn lasting(mut self, folder: &Path) -> Self {
         let workspace = folder.join("workspace");
@@ -90,18 +90,18 @@ impl LabPlan {
         self
     }
 
-    pub fn start(self) -> Lab {
-        Lab { api: self.api, stage: self.plan.start() }
+    pub fn start(self) -> GeminiFixture {
+        GeminiFixture { api: self.api, fixture: self.plan.start() }
     }
 }
 
-impl Lab {
+impl GeminiFixture {
     pub async fn session_with_tools(&self, server: ToolServer) -> Client {
         self.session_with(NewSession { tool_servers: vec![server], ..self.new_session() }).await
     }
 
     pub async fn end(self) {
-        self.stage.end().await;
+        self.fixture.end().await;
     }
 }
 

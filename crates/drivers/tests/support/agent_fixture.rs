@@ -1,4 +1,4 @@
-//! A stage for one agent: driver, sessions and a store, and a client that follows what happens.
+//! A fixture for one agent: driver, sessions and a store, and a client that follows what happens.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
@@ -28,11 +28,11 @@ pub const PATIENCE: Duration = Duration::from_mins(3);
 /// More than a test makes an agent say: what it said can be looked at in memory.
 const WHOLE_LOG: usize = 8 << 20;
 
-/// The folder below that of the stage in which the agent's processes note what they receive.
+/// The folder below that of the fixture in which the agent's processes note what they receive.
 const RECORDS: &str = "records";
 
-/// What a stage is built from. Change what a test is about.
-pub struct Plan {
+/// What a fixture is built from. Change what a test is about.
+pub struct ScriptedAgent {
     pub setup: AcpSetup,
     pub limits: Limits,
     pub policy: PermissionPolicy,
@@ -41,7 +41,7 @@ pub struct Plan {
     pub folder: TempDir,
 }
 
-pub struct Stage {
+pub struct AgentFixture {
     pub driver: Arc<AcpDriver>,
     pub sessions: Arc<Sessions>,
     pub folder: TempDir,
@@ -50,7 +50,7 @@ pub struct Stage {
     pub record: Record,
 }
 
-impl Plan {
+impl ScriptedAgent {
     /// The fake agent with these arguments, working in an empty workspace. It is recorded, and tagged.
     pub fn fake(args: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
@@ -60,7 +60,7 @@ impl Plan {
         let records = folder.path().join(RECORDS);
         std::fs::create_dir(&records).unwrap();
         let record = records.join("record").display().to_string();
-        // `DIR` in an argument is the stage's own folder.
+        // `DIR` in an argument is the fixture's own folder.
         let here = folder.path().display().to_string();
         let args = args.iter().map(|arg| arg.replace("DIR", &here));
         let eyes = ["--record".to_owned(), record, "--tag".to_owned(), tag(&folder)];
@@ -151,20 +151,20 @@ impl Plan {
         self
     }
 
-    pub fn start(self) -> Stage {
+    pub fn start(self) -> AgentFixture {
         let spawner = self.setup.spawner.clone();
         let name = AgentName::new(self.setup.profile.name.as_str());
         let driver = Arc::new(AcpDriver::new(self.setup, self.spares));
         let setup = AgentSetup { driver: driver.clone(), limits: self.limits, policy: self.policy };
         let sessions = Sessions::new(self.store, HashMap::from([(name, setup)]), SessionsConfig::default());
         let record = Record::at(self.folder.path().join(RECORDS).join("record"));
-        Stage { driver, sessions: Arc::new(sessions), folder: self.folder, spawner, record }
+        AgentFixture { driver, sessions: Arc::new(sessions), folder: self.folder, spawner, record }
     }
 }
 
 /// The folder's own name, which no other test shares.
 fn tag(folder: &TempDir) -> String {
-    format!("stage-{}", folder.path().file_name().unwrap().display())
+    format!("fixture-{}", folder.path().file_name().unwrap().display())
 }
 
 /// The tests' own `PATH`, which agents need to find their interpreters.
@@ -173,7 +173,7 @@ pub fn path() -> String {
     std::env::var("PATH").unwrap()
 }
 
-impl Stage {
+impl AgentFixture {
     pub async fn session(&self) -> Client {
         self.session_of("tester").await
     }
@@ -234,7 +234,7 @@ impl Stage {
         self.sessions.shutdown().await;
         tokio::time::timeout(PATIENCE, self.spawner.shut_down()).await.expect("every child is collected");
         assert_eq!(self.spawner.living(), 0);
-        assert_eq!(self.processes(), Vec::<u32>::new(), "no process outlives the stage");
+        assert_eq!(self.processes(), Vec::<u32>::new(), "no process outlives the fixture");
     }
 }
 
