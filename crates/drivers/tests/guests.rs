@@ -158,7 +158,7 @@ async fn fence_keeps_the_shell_of_codex_from_the_operators_files() {
     plan.setup.environment.insert("OPENAI_API_KEY".to_owned(), "fake-key".to_owned());
     plan.setup.login = plan.setup.profile.find_guest_login(&plan.setup.environment);
     plan.setup.shim = None;
-    let fixture = Fixture { fixture: plan.start(), model, secret };
+    let fixture = Fixture { agent: plan.start(), model, secret };
     let command = format!("echo in the shell; cat {}", fixture.secret.display());
     let told = fixture.tool("exec_command", &json!({"cmd": command})).await;
     assert!(told.contains("it says"), "{told}");
