@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use gembridge_core::admission::Admission;
 use gembridge_core::driver::SlashCommands;
 use gembridge_core::limit::Limits;
 use gembridge_core::model::{AgentName, Principal};
@@ -98,7 +99,12 @@ impl House {
         let setup = setup(profile, program, environment, &folder, spawner.clone())?;
         let driver = Arc::new(AcpDriver::new(setup, Spares::OfTheProfile));
         let store = Arc::new(DiskStore::open(folder.path().join("sessions"))?);
-        let configured = AgentSetup { driver: driver.clone(), limits, policy: PermissionPolicy::reject() };
+        let configured = AgentSetup {
+            driver: driver.clone(),
+            limits,
+            policy: PermissionPolicy::reject(),
+            admission: Admission::default(),
+        };
         let sessions = Sessions::new(store, HashMap::from([(agent.clone(), configured)]), SessionsConfig::default());
         Ok(Self { driver, sessions, agent, spawner, _folder: folder })
     }

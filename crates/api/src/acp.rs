@@ -15,7 +15,6 @@ mod tap;
 mod upgrade;
 mod wire;
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -23,7 +22,6 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::routing::{get, post};
-use gembridge_core::fair::FairQueue;
 use gembridge_core::model::AgentName;
 use gembridge_core::session::Sessions;
 use tokio_util::sync::CancellationToken;
@@ -106,8 +104,6 @@ pub struct AcpParts {
     pub catalog: Catalog,
     /// The default one first.
     pub agents: Vec<AgentCard>,
-    /// The lines before each agent, shared with the other frontends.
-    pub queues: HashMap<AgentName, FairQueue>,
     pub folders: Arc<dyn TrustedFolders>,
     pub tap: Option<Arc<dyn Tap>>,
     /// Of the gateway.

@@ -11,19 +11,16 @@ mod fuzz;
 mod models;
 mod order;
 mod resume;
-mod session_line;
+mod queue_clock;
 mod spare;
 mod turn;
 pub mod wire;
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 use axum::routing::{get, post};
-use gembridge_core::fair::{FairLimits, FairQueue, FairStatus};
-use gembridge_core::model::AgentName;
 use gembridge_core::session::Sessions;
 use gembridge_core::session::conversation::{ConversationLimits, Conversations};
 use tokio::sync::Semaphore;
@@ -41,10 +38,6 @@ pub struct OpenAiConfig {
     /// A stream that is silent for this long shows that it lives.
     pub keep_alive: Duration,
     pub tool_results: ToolResults,
-    /// The lines before each agent.
-    pub queue: FairLimits,
-    /// Those before agents that differ.
-    pub queues: HashMap<AgentName, FairLimits>,
     pub conversations: ConversationLimits,
 }
 
@@ -55,8 +48,6 @@ impl Default for OpenAiConfig {
             first_sign: Duration::from_secs(10),
             keep_alive: Duration::from_secs(15),
             tool_results: ToolResults::Hidden,
-            queue: FairLimits::default(),
-            queues: HashMap::new(),
             conversations: ConversationLimits::default(),
         }
     }
@@ -76,8 +67,6 @@ pub struct OpenAi {
     sessions: Arc<Sessions>,
     catalog: Catalog,
     conversations: Arc<Conversations>,
-    queues: HashMap<AgentName, FairQueue>,
-    session_lines: Arc<session_line::SessionLines>,
     spares: spare::Spares,
     config: OpenAiConfig,
     /// Held by whoever has a large request read.
@@ -88,31 +77,14 @@ pub struct OpenAi {
 
 impl OpenAi {
     pub fn new(sessions: Arc<Sessions>, catalog: Catalog, config: OpenAiConfig) -> Arc<Self> {
-        let limits = |agent: &AgentName| config.queues.get(agent).unwrap_or(&config.queue).clone();
-        let queue = |agent: &AgentName| (agent.clone(), FairQueue::new(limits(agent)));
         Arc::new(Self {
-            queues: catalog.agents().map(queue).collect(),
             conversations: Arc::new(Conversations::new(config.conversations)),
-            session_lines: Arc::default(),
             spares: spare::Spares::default(),
             sessions,
             catalog,
             config,
             large_requests: Arc::new(Semaphore::new(1)),
             tasks: TaskTracker::new(),
-        })
-    }
-
-    /// The lines before each agent, for the faces that stand in them too.
-    pub fn lines(&self) -> HashMap<AgentName, FairQueue> {
-        self.queues.clone()
-    }
-
-    /// How full the lines before each agent are, those before its sessions among them.
-    pub fn queues(&self) -> impl Iterator<Item = (&AgentName, FairStatus)> {
-        self.queues.iter().map(|(agent, queue)| {
-            let FairStatus { running, waiting } = queue.status();
-            (agent, FairStatus { running, waiting: waiting + self.session_lines.waiting(agent) })
         })
     }
 

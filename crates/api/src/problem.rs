@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use gembridge_core::admission::QueueFull;
 use gembridge_core::error::Error;
 use gembridge_core::model::{Failure, FailureKind};
 use gembridge_core::store::StoreError;
@@ -153,7 +154,9 @@ impl From<Error> for Problem {
             Error::Agent(failure) => failure.into(),
             Error::Invalid(_) | Error::NotAsked | Error::NotParked(_) => Self::new(Kind::Invalid, message),
             Error::UnknownSession(_) | Error::Store(StoreError::Unknown(_)) => Self::new(Kind::NotFound, message),
-            Error::Busy { retry_after, .. } => Self::new(Kind::QueueFull { retry_after }, message),
+            Error::Busy { retry_after, .. } | Error::QueueFull(QueueFull { retry_after, .. }) => {
+                Self::new(Kind::QueueFull { retry_after }, message)
+            }
             Error::Closed | Error::MovedOn | Error::Store(StoreError::NoDescriptor) => {
                 Self::new(Kind::Unavailable { retry_after: Duration::from_secs(1) }, message)
             }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::admission::QueueFull;
 use crate::model::{CallId, Failure, FailureKind};
 use crate::store::StoreError;
 
@@ -22,6 +23,9 @@ pub enum Error {
     /// A queue is full.
     #[error("{what} is full; try again in {} s", retry_after.as_secs().max(1))]
     Busy { what: &'static str, retry_after: Duration },
+    /// The agent has no room for one more turn to wait.
+    #[error("the queue of the agent is full: {0}")]
+    QueueFull(#[from] QueueFull),
     /// The session is not where the caller believed it to be.
     #[error("the conversation went on without this request; send its whole history again")]
     MovedOn,
@@ -44,7 +48,9 @@ impl Error {
             }
             Self::Store(error) => Failure::new(FailureKind::StoreFailed, error.to_string()),
             Self::Closed => Failure::new(FailureKind::ShuttingDown, self.to_string()),
-            Self::Busy { retry_after, .. } => Failure::new(FailureKind::Unavailable { retry_after }, self.to_string()),
+            Self::Busy { retry_after, .. } | Self::QueueFull(QueueFull { retry_after, .. }) => {
+                Failure::new(FailureKind::Unavailable { retry_after }, self.to_string())
+            }
             Self::Invalid(_) | Self::UnknownSession(_) | Self::NotAsked | Self::NotParked(_) | Self::MovedOn => {
                 Failure::new(FailureKind::Unsupported, self.to_string())
             }

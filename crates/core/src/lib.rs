@@ -11,7 +11,7 @@ pub mod driver;
 pub mod store;
 pub mod tool_host;
 pub mod limit;
-pub mod fair;
+pub mod admission;
 pub mod error;
 
 use std::future::Future;

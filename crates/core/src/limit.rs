@@ -28,6 +28,8 @@ pub struct Limits {
     pub keep: Duration,
     /// Prompts that wait behind a running turn; one more is refused as busy.
     pub queued_prompts: usize,
+    /// Bytes of the prompts that wait there together; a prompt beyond that is refused likewise, unless none waits.
+    pub queued_bytes: usize,
     /// Questions open at once; one more is answered with no at once.
     pub open_asks: usize,
     /// Entries kept in memory; older ones are read from the store.
@@ -62,6 +64,7 @@ impl Default for Limits {
             tools_ready: Duration::from_secs(10),
             keep: Duration::from_hours(1),
             queued_prompts: 16,
+            queued_bytes: 32 << 20,
             open_asks: 64,
             ring_entries: 2_000,
             ring_bytes: 256 << 10,

@@ -1,10 +1,8 @@
 //! One turn: from the prompt that went to the agent to the one end that it has.
 
 mod clock;
-mod fold;
 mod policy;
 mod state;
 
-pub use fold::Fold;
 pub use policy::{Attendance, Otherwise, PermissionPolicy};
 pub use state::{Action, NewCall, Turn};

@@ -26,7 +26,7 @@ const BOUND: usize = 4 << 10;
 
 #[tokio::test(start_paused = true)]
 async fn ten_thousand_calls_that_wait_cost_less_than_four_kilobytes_each() {
-    let mut world = World::new();
+    let mut world = World::running(SESSIONS, 0);
     let mut stages = Vec::new();
     for _ in 0..SESSIONS {
         stages.push(world.with_tools(&["look"]).await);

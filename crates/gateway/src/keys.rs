@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use gembridge_api::identity::{Identity, Rank};
 use gembridge_api::keys::{Digest, Key};
-use gembridge_core::fair::Share;
+use gembridge_core::admission::Share;
 use gembridge_core::model::Principal;
 use toml::Value;
 

@@ -84,6 +84,7 @@ impl Renderer {
             Event::Prompted { .. }
             | Event::Started
             | Event::Retold { .. }
+            | Event::Admitted
             | Event::Asked(_)
             | Event::Context { .. }
             | Event::Commands(_)

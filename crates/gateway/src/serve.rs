@@ -37,7 +37,6 @@ use gembridge_api::openai::{self, OpenAi, OpenAiConfig, ToolResults};
 use gembridge_api::routes;
 use gembridge_api::server::{Connections, Deadlines, Server, ServerConfig};
 use gembridge_api::ui;
-use gembridge_core::fair::FairLimits;
 use gembridge_core::session::{Sessions, SessionsConfig};
 use gembridge_core::store::StoreError;
 use gembridge_process::{GuardProgram, Spawner};
@@ -126,19 +125,12 @@ fn open(
     let of_guests = agents::guest_limits(Allotment::of(live.live, None), &keys);
     let sessions = Sessions::new(Arc::new(audit::AuditedStore(store.clone())), setups, live).with_guests(of_guests);
     let sessions = Arc::new(sessions.with_tool_host(Arc::new(tools::Patient(tools.clone()))));
-    let openai = open_ai(&sessions, &served, &keys, context);
+    let openai = open_ai(&sessions, &served, context);
     let readiness = Readiness::default();
     let tap = tap.map(open_tap).transpose()?;
-    let acp = acp::face(&sessions, &served, &openai, context, tap.clone().map(|tap| tap as Arc<dyn acp_face::Tap>));
-    let operator = Operator::new(&Parts {
-        served: &served,
-        folders,
-        guard: &guard,
-        keys: &keys,
-        openai: &openai,
-        acp: &acp,
-        sessions: &sessions,
-    });
+    let acp = acp::face(&sessions, &served, context, tap.clone().map(|tap| tap as Arc<dyn acp_face::Tap>));
+    let operator =
+        Operator::new(&Parts { served: &served, folders, guard: &guard, keys: &keys, acp: &acp, sessions: &sessions });
     let small = acp_face::tickets(&guard).merge(gembridge_api::admin::operator::routes(Arc::new(operator)));
     let open = health::routes(readiness.clone()).merge(acp_face::proof::routes(secret));
     let plain = plain_routes(small, acp_face::router(&acp), open.clone(), counted.clone());
@@ -149,7 +141,7 @@ fn open(
     let retiring = Retiring::new(store, &settings.sessions);
     let housekeeping = Housekeeping::new(&sessions, &keys, &served, settings, wanted);
     let withdrawal = Withdrawal::new(&sessions, &keys);
-    let upkeep = Upkeep::new(guard, keys, reachable, readiness, openai, served);
+    let upkeep = Upkeep::new(guard, keys, reachable, readiness, Arc::clone(&sessions), openai, served);
     let metrics = counted;
     Ok(Gateway {
         server,
@@ -260,7 +252,7 @@ fn guard_config(settings: &Settings, reachable: &AllowedOrigins) -> Result<Guard
     })
 }
 
-fn open_ai(sessions: &Arc<Sessions>, served: &[Served], keys: &Arc<FileKeys>, context: &Context) -> Arc<OpenAi> {
+fn open_ai(sessions: &Arc<Sessions>, served: &[Served], context: &Context) -> Arc<OpenAi> {
     let settings = &context.config.settings;
     let default = &served[0];
     let catalog = CatalogConfig {
@@ -268,16 +260,9 @@ fn open_ai(sessions: &Arc<Sessions>, served: &[Served], keys: &Arc<FileKeys>, co
         mapped: models::mapping(settings),
         unknown: if settings.openai.strict_models.0 { UnknownModels::Refuse } else { UnknownModels::FallBack },
     };
-    let queue = |served: &Served| {
-        let waiting = served.agent.profile.chosen.queue.unwrap_or(settings.limits.queue.0) as usize;
-        let running = agents::turns(settings, &served.agent);
-        let guests = Some(agents::guest_limits(agents::allotment(settings, running), keys));
-        (served.name.clone(), FairLimits { running, waiting, shares: keys.shares(), guests, ..FairLimits::default() })
-    };
     let config = OpenAiConfig {
         fold_budget: usize::try_from(settings.openai.history.0).unwrap_or(usize::MAX),
         tool_results: if settings.openai.show_tools.0 { ToolResults::Shown } else { ToolResults::Hidden },
-        queues: served.iter().map(queue).collect(),
         ..OpenAiConfig::default()
     };
     OpenAi::new(Arc::clone(sessions), Catalog::new(sessions, catalog), config)

@@ -108,6 +108,7 @@ impl Fold {
             | Event::Options(_)
             | Event::Other { .. }
             | Event::Retold { .. }
+            | Event::Admitted
             | Event::Called(_)
             | Event::Parked(_)
             | Event::Returned { .. }

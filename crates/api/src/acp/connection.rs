@@ -293,12 +293,8 @@ impl Connection {
         self.seats.iter().any(|seat| !seat.prompts.is_empty())
     }
 
-    async fn leave(mut self) {
-        let mut seats = std::mem::take(&mut self.seats);
-        for seat in &mut seats {
-            self.keep_permits_of(seat);
-        }
-        let Self { mut socket, ending, calls, counted, .. } = self;
+    async fn leave(self) {
+        let Self { mut socket, ending, calls, seats, counted, .. } = self;
         // What it waits for is waited for by nobody.
         drop((calls, seats, counted));
         if let Some(Ending::Told(code, reason)) = ending {

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use gembridge_core::BoxFuture;
 use gembridge_core::error::Error;
-use gembridge_core::fair::Permit;
 use gembridge_core::log::{Batch, From, LogEntry, Older, Pace};
 use gembridge_core::model::{AgentName, Seq, TurnId, Usage};
 use gembridge_core::session::{Description, Joined, Presence, SessionHandle};
@@ -21,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 use super::encode::{SessionName, Template};
 use super::replay::Window;
 use super::shown::Place;
+use crate::guard::memory_budget::Charge;
 
 pub struct Seat {
     pub name: SessionName,
@@ -29,7 +29,6 @@ pub struct Seat {
     /// What it is shown like all the others is written here.
     pub place: Place,
     pub handle: SessionHandle,
-    pub agent: AgentName,
     /// How long a question waits for its answer.
     pub patience: Duration,
     /// Prompts of this client, oldest first.
@@ -57,7 +56,8 @@ pub struct OwnPrompt {
     pub request: Box<RawValue>,
     /// Known once it is in the log.
     pub turn: Option<TurnId>,
-    pub permit: Option<Permit>,
+    /// What its text was charged, until the agent has it.
+    pub memory: Option<Charge>,
     pub has_started: bool,
     /// Tells the prompt to leave the line, and says whether its turn is to be cancelled once there is one.
     pub cancel: CancellationToken,
@@ -162,7 +162,6 @@ impl Seat {
             place,
             patience: patience(&agent),
             handle,
-            agent,
             prompts: VecDeque::new(),
             usage: Usage::default(),
             order: None,
@@ -247,6 +246,7 @@ impl Seat {
         let own = self.prompts.iter_mut().find(|own| own.turn.is_some() && own.turn == turn);
         own.is_some_and(|own| {
             own.has_started = true;
+            own.memory = None;
             true
         })
     }

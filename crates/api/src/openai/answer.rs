@@ -2,23 +2,25 @@
 
 mod body;
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use gembridge_core::BoxFuture;
 use gembridge_core::error::Error;
-use gembridge_core::fair::Permit;
 use gembridge_core::log::Batch;
-use gembridge_core::model::{CallId, Prompt, ToolReturn};
+use gembridge_core::model::{AgentName, CallId, Principal, Prompt, ToolReturn};
 use gembridge_core::session::conversation::{Held, Owner};
 
 use self::body::AnswerBody;
 use super::begin::{Again, Begun, ask_again, refuse_calls};
 use super::encode::{Chunks, Ending, Reading, Tally, Unmet, Wholes};
-use super::session_line::SessionPlace;
+use super::queue_clock::QueueClock;
 use super::turn::LiveTurn;
 use super::wire::FinishReason;
 use super::{OpenAi, error};
+use crate::guard::memory_budget::BodyCharge;
 use crate::guard::record::RequestNotes;
 use crate::identity::RequestId;
 use crate::problem::{Kind, Problem};
@@ -32,19 +34,34 @@ pub(super) struct Answers {
     tally: Tally,
     /// The first failure; the others are let go.
     failure: Option<Problem>,
-    /// Kept until the last answer is over.
-    places: Option<Places>,
+    /// Whose turns of which agent they are.
+    queue: (AgentName, Principal),
+    queue_note: QueueNote,
+    /// What the request was charged, until every answer has begun: until then its messages are held here.
+    memory: Option<BodyCharge>,
     /// Something of an answer has come.
     said: bool,
 }
 
-/// What a request has waited for.
-pub(super) struct Places {
-    /// As many answers may be worked at at once.
-    pub agent: Permit,
-    /// Nobody else prompts the session that the client named.
-    #[expect(dead_code, reason = "held, never asked")]
-    pub session: Option<SessionPlace>,
+/// Notes how long the request waited, however that ends: also where its client left.
+struct QueueNote {
+    clocks: Vec<QueueClock>,
+    notes: Option<RequestNotes>,
+}
+
+impl QueueNote {
+    fn waited(&self) -> Duration {
+        self.clocks.iter().map(QueueClock::waited).max().unwrap_or_default()
+    }
+}
+
+impl Drop for QueueNote {
+    fn drop(&mut self) {
+        if let Some(notes) = &self.notes {
+            let waited = self.waited();
+            notes.edit(|notes| notes.queued = Some(waited));
+        }
+    }
 }
 
 /// Where the pieces go.
@@ -66,10 +83,11 @@ impl Out {
 pub(super) struct Lane {
     stage: Stage,
     reading: Option<Reading>,
+    clock: QueueClock,
 }
 
 enum Stage {
-    /// There are more answers than places at the agent.
+    /// Another answer to the same request waits, or there is no room for one more.
     Waiting(BoxFuture<'static, Result<Begun, Problem>>),
     Starting(BoxFuture<'static, Result<Begun, Problem>>),
     Running(Box<Running>),
@@ -89,16 +107,19 @@ pub(super) struct Beginnings {
     pub session: Option<String>,
     pub left_out: usize,
     pub default_model: bool,
+    /// How long it waited for its session and for a permit of its agent.
+    pub queued: Duration,
 }
 
 impl Lane {
-    pub(super) fn new(begin: BoxFuture<'static, Result<Begun, Problem>>, reading: Reading) -> Self {
-        Self { stage: Stage::Waiting(begin), reading: Some(reading) }
+    pub(super) fn new(begin: BoxFuture<'static, Result<Begun, Problem>>, reading: Reading, clock: QueueClock) -> Self {
+        Self { stage: Stage::Waiting(begin), reading: Some(reading), clock }
     }
 
     /// The same answer goes on.
-    fn again(begin: BoxFuture<'static, Result<Begun, Problem>>, reading: Reading) -> Self {
-        Self { stage: Stage::Starting(begin), reading: Some(reading) }
+    fn go_on(&mut self, begin: BoxFuture<'static, Result<Begun, Problem>>, reading: Reading) {
+        self.stage = Stage::Starting(begin);
+        self.reading = Some(reading);
     }
 }
 
@@ -109,21 +130,37 @@ impl Answers {
         notes: Option<RequestNotes>,
         lanes: Vec<Lane>,
         out: Out,
-        places: Places,
+        queue: (AgentName, Principal),
+        memory: Option<BodyCharge>,
     ) -> Self {
+        let clocks = lanes.iter().map(|lane| lane.clock.clone()).collect();
+        let queue_note = QueueNote { clocks, notes: notes.clone() };
         let tally = Tally::default();
-        Self { app, request, notes, lanes, out, tally, failure: None, places: Some(places), said: false }
+        Self { app, request, notes, lanes, out, tally, failure: None, queue, queue_note, memory, said: false }
     }
 
-    /// Waits until an agent has done something, or everything is over.
-    pub(super) async fn first_sign(&mut self, beginnings: &mut Beginnings) -> Result<(), Problem> {
+    /// Waits until an agent has done something, or everything is over, but no longer than `patience` once the first
+    /// answer is admitted: how long it waits before depends on others.
+    pub(super) async fn first_sign(&mut self, beginnings: &mut Beginnings, patience: Duration) -> Result<(), Problem> {
+        let mut timer = pin!(None);
         std::future::poll_fn(|cx| {
             while !self.is_heard() && !self.is_over() {
-                ready!(self.poll_step(cx, beginnings));
+                if self.poll_step(cx, beginnings).is_ready() {
+                    continue;
+                }
+                if !self.lanes.first().is_none_or(|lane| lane.clock.is_admitted()) {
+                    return Poll::Pending;
+                }
+                if timer.is_none() {
+                    timer.set(Some(tokio::time::sleep(patience)));
+                }
+                ready!(timer.as_mut().as_pin_mut().map_or(Poll::Pending, |timer| timer.poll(cx)));
+                return Poll::Ready(());
             }
             Poll::Ready(())
         })
         .await;
+        beginnings.queued = self.queue_note.waited();
         match self.failure.take() {
             // What came before it belongs to the client; the failure ends the stream.
             Some(problem) if self.said => {
@@ -144,6 +181,7 @@ impl Answers {
             Poll::Ready(())
         })
         .await;
+        beginnings.queued = self.queue_note.waited();
         if let Some(problem) = self.failure.take() {
             return Err(problem);
         }
@@ -200,16 +238,29 @@ impl Answers {
         if moved { Poll::Ready(()) } else { Poll::Pending }
     }
 
-    /// Begins as many answers as there are places for.
+    /// Begins the next answer once those before it are admitted: at most one of a request waits in a queue.
     fn let_in(&mut self) {
-        let places = self.places.as_ref().map_or(0, |places| places.agent.places());
-        let busy = |lane: &&Lane| matches!(lane.stage, Stage::Starting(_) | Stage::Running(_));
-        let free = places.saturating_sub(self.lanes.iter().filter(busy).count());
-        let waiting = self.lanes.iter_mut().map(|lane| &mut lane.stage);
-        for stage in waiting.filter(|stage| matches!(stage, Stage::Waiting(_))).take(free) {
-            if let Stage::Waiting(begin) = std::mem::replace(stage, Stage::Over) {
-                *stage = Stage::Starting(begin);
-            }
+        let waits = |lane: &Lane| matches!(lane.stage, Stage::Starting(_)) && !lane.clock.is_admitted();
+        let is_busy = |lane: &Lane| matches!(lane.stage, Stage::Starting(_) | Stage::Running(_));
+        if self.lanes.iter().any(waits) {
+            return;
+        }
+        let (agent, principal) = &self.queue;
+        if self.lanes.iter().any(is_busy) && self.app.sessions.check_queue(agent, principal).is_err() {
+            return;
+        }
+        let next = self.lanes.iter_mut().map(|lane| &mut lane.stage).find(|stage| matches!(stage, Stage::Waiting(_)));
+        if let Some(stage) = next
+            && let Stage::Waiting(begin) = std::mem::replace(stage, Stage::Over)
+        {
+            *stage = Stage::Starting(begin);
+        }
+    }
+
+    /// The request is held no more once every answer has begun.
+    fn release_memory(&mut self) {
+        if !self.lanes.iter().any(|lane| matches!(lane.stage, Stage::Waiting(_) | Stage::Starting(_))) {
+            self.memory = None;
         }
     }
 
@@ -231,6 +282,7 @@ impl Answers {
                     reading.know(waiting);
                 }
                 lane.stage = Stage::Running(Box::new(Running { turn, owner, again }));
+                self.release_memory();
             }
             Err(problem) => self.fail(problem),
         }
@@ -324,13 +376,13 @@ impl Answers {
     /// The same answer goes on in another turn of its session.
     fn once_more(&mut self, index: usize, running: Running, reading: Reading, prompt: Prompt) {
         let begin = Box::pin(ask_again(Arc::clone(&self.app), running.turn, running.owner, running.again, prompt));
-        self.lanes[index] = Lane::again(begin, reading);
+        self.lanes[index].go_on(begin, reading);
     }
 
     /// The same turn goes on, without the calls that nobody wants.
     fn go_on_without(&mut self, index: usize, running: Running, reading: Reading, results: Vec<(CallId, ToolReturn)>) {
         let begin = Box::pin(refuse_calls(running.turn, running.owner, running.again, results));
-        self.lanes[index] = Lane::again(begin, reading);
+        self.lanes[index].go_on(begin, reading);
     }
 
     fn fail(&mut self, problem: Problem) {
@@ -354,7 +406,6 @@ impl Answers {
             notes.input_tokens = usage.map(|usage| usage.prompt_tokens);
             notes.output_tokens = usage.map(|usage| usage.completion_tokens);
         });
-        drop(self.places.take());
     }
 
     /// The last words of a stream.

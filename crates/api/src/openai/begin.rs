@@ -14,6 +14,7 @@ use gembridge_core::session::conversation::{Claim, Folded, Owner, Said, fold};
 use gembridge_core::session::{Footing, GiveBack, SessionHandle, Submission, Unanswered, Viewer};
 use gembridge_core::tool_host::Offer;
 
+use super::queue_clock::QueueClock;
 use super::resume::{GoingOn, Resume};
 use super::turn::{LiveTurn, Start};
 use super::{OpenAi, decode};
@@ -78,11 +79,12 @@ pub(super) struct Begun {
 pub(super) struct Again {
     offer: Offer,
     by: ClientId,
+    clock: QueueClock,
 }
 
-pub(super) async fn begin(app: Arc<OpenAi>, plan: Plan) -> Result<Begun, Problem> {
+pub(super) async fn begin(app: Arc<OpenAi>, plan: Plan, clock: QueueClock) -> Result<Begun, Problem> {
     let Plan { owner, route, by, certainty, offer, instruction, body } = plan;
-    let desk = Desk { app: &app, by, offer, instruction };
+    let desk = Desk { app: &app, by, offer, instruction, clock };
     match desk.take(route, &owner, &body).await? {
         Taken::Begun(begun) => Ok(*begun),
         Taken::Anew { prompt, left_out } => desk.begin_anew(owner, certainty, prompt, left_out).await,
@@ -99,6 +101,15 @@ enum Taken {
     },
 }
 
+/// What came of a prompt in the session that the client named.
+enum Pinned {
+    Started(LiveTurn),
+    /// The turn before it waits for results: what the client says goes there.
+    BehindCalls,
+    /// Its agent cannot be offered what this request needs.
+    NeedsNewSession,
+}
+
 /// Asks the agent again in the same session, since its answer is not what was demanded.
 pub(super) async fn ask_again(
     app: Arc<OpenAi>,
@@ -110,7 +121,8 @@ pub(super) async fn ask_again(
     let (handle, after) = (turn.handle().clone(), turn.id());
     let mut turn = turn;
     turn.ended();
-    let desk = Desk { app: &app, by: again.by, offer: again.offer.clone(), instruction: None };
+    let clock = again.clock.clone();
+    let desk = Desk { app: &app, by: again.by, offer: again.offer.clone(), instruction: None, clock };
     match desk.prompt_after(&handle, after, prompt).await? {
         Some(turn) => Ok(Begun { turn, owner, left_out: 0, default_model: false, waiting: Vec::new(), again }),
         None => Err(Error::MovedOn.into()),
@@ -134,6 +146,7 @@ pub(super) struct Desk<'a> {
     pub(super) by: ClientId,
     pub(super) offer: Offer,
     instruction: Option<String>,
+    pub(super) clock: QueueClock,
 }
 
 impl Desk<'_> {
@@ -141,12 +154,16 @@ impl Desk<'_> {
         let turn = match route {
             Route::New { prompt } => return Ok(Taken::Anew { prompt, left_out: 0 }),
             Route::Continue { claim, prompt } => self.go_on(claim, owner, prompt).await?,
-            Route::Pinned { handle, after, prompt, beside } => {
-                match self.go_on_without_results(&handle, beside).await? {
-                    Some(turn) => Some(turn),
-                    None => self.go_on_pinned(&handle, after, prompt, (owner, body)).await?,
+            Route::Pinned { handle, after, prompt, beside } => loop {
+                if let Some(turn) = self.go_on_without_results(&handle, beside.clone()).await? {
+                    break Some(turn);
                 }
-            }
+                match self.go_on_pinned(&handle, after, prompt.clone(), (owner, body)).await? {
+                    Pinned::Started(turn) => break Some(turn),
+                    Pinned::NeedsNewSession => break None,
+                    Pinned::BehindCalls => {}
+                }
+            },
             Route::Resume { resume, otherwise } => {
                 if let Some(GoingOn { turn, owner, waiting }) = self.resume(*resume, owner).await? {
                     return Ok(Taken::Begun(Box::new(Begun { waiting, ..self.begun(turn, owner) })));
@@ -198,7 +215,7 @@ impl Desk<'_> {
     }
 
     fn begun(&self, turn: LiveTurn, owner: Owner) -> Begun {
-        let again = Again { offer: self.offer.clone(), by: self.by };
+        let again = Again { offer: self.offer.clone(), by: self.by, clock: self.clock.clone() };
         let left_out = turn.left_out();
         Begun { turn, owner, left_out, default_model: false, waiting: Vec::new(), again }
     }
@@ -215,20 +232,19 @@ impl Desk<'_> {
         self.prompt_after(&handle, held.turn, prompt).await
     }
 
-    /// `None`: its agent cannot be offered what this request needs.
     async fn go_on_pinned(
         &self,
         handle: &SessionHandle,
         after: Option<TurnId>,
         prompt: Prompt,
         (owner, body): (&Owner, &Bytes),
-    ) -> Result<Option<LiveTurn>, Problem> {
+    ) -> Result<Pinned, Problem> {
         let (footing, prompt, left_out) = match after {
             // What its agent has forgotten, the session tells it.
             None => (Footing::Any, prompt, 0),
             Some(after) => {
                 if let Some(turn) = self.prompt_after(handle, after, prompt).await? {
-                    return Ok(Some(turn));
+                    return Ok(Pinned::Started(turn));
                 }
                 // The client's history is that of the session: its agent hears it as the client tells it.
                 let Folded { prompt, left_out } = refold(self.app, owner, body)?;
@@ -237,13 +253,17 @@ impl Desk<'_> {
         };
         let mut turn = match self.prompt(handle, footing, prompt).await {
             Ok(turn) => turn,
-            Err(Error::MovedOn) => return Ok(None),
+            Err(Error::MovedOn) => return Ok(Pinned::NeedsNewSession),
             Err(error) => return Err(error.into()),
         };
         turn.leave_out(left_out);
-        match turn.start().await? {
-            Start::Started => Ok(Some(turn)),
+        match turn.start(&self.clock).await? {
+            Start::Started => Ok(Pinned::Started(turn)),
             Start::Never(failure) => Err(failure.into()),
+            Start::BehindCalls => {
+                turn.withdraw().await?;
+                Ok(Pinned::BehindCalls)
+            }
         }
     }
 
@@ -259,8 +279,12 @@ impl Desk<'_> {
             Err(Error::MovedOn | Error::Closed | Error::UnknownSession(_)) => return Ok(None),
             Err(error) => return Err(error.into()),
         };
-        match turn.start().await? {
+        match turn.start(&self.clock).await? {
             Start::Started => Ok(Some(turn)),
+            Start::BehindCalls => {
+                turn.withdraw().await?;
+                Ok(None)
+            }
             Start::Never(failure) => {
                 tracing::debug!(session = %handle.id(), %failure, "a session could not go on; a new one takes over");
                 Ok(None)
@@ -280,12 +304,14 @@ impl Desk<'_> {
             Err(Error::Closed) => self.prompt(&self.app.create(owner).await?, Footing::Any, prompt).await?,
             prompted => prompted?,
         };
-        Ok(match turn.start().await? {
+        Ok(match turn.start(&self.clock).await? {
             Start::Started => {
                 self.app.make_spare(owner);
                 Ok(turn)
             }
             Start::Never(failure) => Err((turn.handle().clone(), failure)),
+            // Somebody else prompted a session that only this request knows.
+            Start::BehindCalls => return Err(Error::MovedOn.into()),
         })
     }
 
@@ -307,6 +333,10 @@ impl Desk<'_> {
         let submission = Submission { prompt, by: self.by, footing, offer: Some(self.offer.clone()) };
         let (accepted, attachment) = handle.converse(submission, Pace::Own).await?;
         let (store, tasks) = (Arc::clone(self.app.sessions.store()), self.app.tasks.clone());
+        match accepted.is_admitted {
+            true => self.clock.admit(),
+            false => self.clock.wait(),
+        }
         Ok(LiveTurn::new(handle.clone(), accepted.turn, attachment, store, tasks))
     }
 }

@@ -7,15 +7,15 @@ use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::{Extensions, HeaderMap, HeaderName, HeaderValue, Response, header};
 use bytes::Bytes;
-use gembridge_core::fair::LineFull;
 use gembridge_core::model::{SessionId, Timestamp};
 use uuid::Uuid;
 
-use super::answer::{Answers, Beginnings, Lane, Out, Places};
+use super::answer::{Answers, Beginnings, Lane, Out};
 use super::begin::{Plan, begin};
 use super::decode::{Reply, Wishes};
 use super::encode::{Chunks, Head, Reading, ReadingOptions, Wholes};
 use super::order::{Order, Pin};
+use super::queue_clock::QueueClock;
 use super::{OpenAi, ToolResults, error, wire};
 use crate::catalog::{Certainty, Resolved};
 use crate::guard::memory_budget::BodyCharge;
@@ -123,8 +123,10 @@ impl Call {
     }
 
     async fn carry_out(mut self, order: Order) -> Result<Response<Body>, Problem> {
-        let (places, queued) = self.wait_in_line(&order).await?;
-        self.memory = None;
+        if order.is_new() {
+            // Before a session is made that nobody would use.
+            self.app.sessions.check_queue(&order.resolved.agent, &self.identity.principal)?;
+        }
         let Order { wishes, resolved, plans, terms, fingerprint, left_out } = order;
         let head = self.head(&resolved);
         let out = match wishes.reply {
@@ -140,11 +142,13 @@ impl Call {
         };
         let lane = |plan: Plan| {
             let reading = Reading::new(options.clone(), fingerprint.clone());
-            Lane::new(Box::pin(begin(Arc::clone(&self.app), plan)), reading)
+            let clock = QueueClock::default();
+            Lane::new(Box::pin(begin(Arc::clone(&self.app), plan, clock.clone())), reading, clock)
         };
         let lanes = plans.into_iter().map(lane).collect();
         let (app, request, notes) = (Arc::clone(&self.app), self.request, self.notes.clone());
-        let mut answers = Answers::new(app, request, notes, lanes, out, places);
+        let queue = (resolved.agent.clone(), self.identity.principal.clone());
+        let mut answers = Answers::new(app, request, notes, lanes, out, queue, self.memory.take());
         let mut beginnings = Beginnings { left_out, ..Beginnings::default() };
         let mut response = match wishes.reply {
             Reply::Whole => {
@@ -152,45 +156,14 @@ impl Call {
                 with_type(Body::from(body), HeaderValue::from_static("application/json"))
             }
             Reply::Stream { .. } => {
-                let first = answers.first_sign(&mut beginnings);
-                if let Ok(first) = tokio::time::timeout(self.app.config.first_sign, first).await {
-                    first?;
-                }
+                answers.first_sign(&mut beginnings, self.app.config.first_sign).await?;
                 let mut response = with_type(Body::new(answers.into_body()), sse::CONTENT_TYPE);
                 response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
                 response
             }
         };
-        self.describe(response.headers_mut(), &wishes, &resolved, &beginnings, queued);
+        self.describe(response.headers_mut(), &wishes, &resolved, &beginnings);
         Ok(response)
-    }
-
-    async fn wait_in_line(&self, order: &Order) -> Result<(Places, Duration), Problem> {
-        let (agent, principal) = (&order.resolved.agent, &self.identity.principal);
-        let queue = self.app.queues.get(agent).ok_or_else(|| {
-            Problem::new(
-                Kind::NotFound,
-                format!("agent `{agent}` is not served here; `GET /v1/models` lists those that are"),
-            )
-        })?;
-        let full = |what: &str, full: LineFull| {
-            Problem::new(
-                Kind::QueueFull { retry_after: full.retry_after },
-                format!("the line for {what} is full: {full}"),
-            )
-        };
-        let began = Instant::now();
-        let _noted = InLine { began, notes: self.notes.as_ref() };
-        let session = match order.prompted_session() {
-            Some(session) => {
-                let place = self.app.session_lines.wait(session, (agent, queue), principal).await;
-                Some(place.map_err(|line| full("the session", line))?)
-            }
-            None => None,
-        };
-        let waiter = queue.enter(principal, order.plans.len());
-        let agent = waiter.map_err(|line| full(&format!("agent `{agent}`"), line))?.await;
-        Ok((Places { agent, session }, began.elapsed()))
     }
 
     fn head(&self, resolved: &Resolved) -> Head {
@@ -227,14 +200,7 @@ impl Call {
         self.note(|notes| notes.model_used = Some(used.to_owned()));
     }
 
-    fn describe(
-        &self,
-        headers: &mut HeaderMap,
-        wishes: &Wishes,
-        resolved: &Resolved,
-        beginnings: &Beginnings,
-        queued: Duration,
-    ) {
+    fn describe(&self, headers: &mut HeaderMap, wishes: &Wishes, resolved: &Resolved, beginnings: &Beginnings) {
         let mut put = |name: HeaderName, value: &str| {
             // Names that a client made up come escaped; whatever else does not fit a header is left out.
             if let Ok(value) = HeaderValue::from_str(value) {
@@ -256,22 +222,8 @@ impl Call {
         } else if beginnings.default_model {
             put(FALLBACK, resolved.agent.as_str());
         }
-        headers.insert(QUEUE, millis(queued));
+        headers.insert(QUEUE, millis(beginnings.queued));
         headers.insert(PROCESSING, millis(self.received.elapsed()));
-    }
-}
-
-/// Notes the time in line however that ends: with a place, without one, or because the client left.
-struct InLine<'a> {
-    began: Instant,
-    notes: Option<&'a RequestNotes>,
-}
-
-impl Drop for InLine<'_> {
-    fn drop(&mut self) {
-        if let Some(notes) = self.notes {
-            notes.edit(|notes| notes.queued = Some(self.began.elapsed()));
-        }
     }
 }
 

@@ -31,12 +31,9 @@ pub(super) struct Order {
 }
 
 impl Order {
-    /// The session that the client named, if it gets a prompt.
-    pub(super) fn prompted_session(&self) -> Option<SessionId> {
-        self.plans.iter().find_map(|plan| match &plan.route {
-            Route::Pinned { handle, .. } => Some(handle.id()),
-            Route::Continue { .. } | Route::New { .. } | Route::Resume { .. } => None,
-        })
+    /// Whether a session is made for it.
+    pub(super) fn is_new(&self) -> bool {
+        self.plans.iter().any(|plan| matches!(plan.route, Route::New { .. }))
     }
 }
 

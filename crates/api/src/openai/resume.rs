@@ -163,7 +163,9 @@ impl Desk<'_> {
         // From here on the turn is this client's again: one that leaves takes it along.
         let (store, tasks) = (Arc::clone(self.app.sessions.store()), self.app.tasks.clone());
         let mut turn = LiveTurn::unread_turn(handle, turn, store, tasks);
+        self.clock.wait();
         let given = turn.handle().give_back(GiveBack { results, unanswered, by: self.by }).await;
+        self.clock.admit();
         let resumed = given.inspect_err(|_| turn.ended())?;
         if resumed.how == Resumption::Rejoined {
             tracing::debug!(session = %turn.session(), "these results were given before; the answer is told again");

@@ -12,6 +12,8 @@ use gembridge_core::session::SessionHandle;
 use gembridge_core::store::Store;
 use tokio_util::task::TaskTracker;
 
+use super::queue_clock::QueueClock;
+
 /// A turn that was accepted. Dropped before it ended, it is abandoned.
 pub(super) struct LiveTurn {
     handle: SessionHandle,
@@ -29,6 +31,8 @@ pub(super) enum Start {
     Started,
     /// It ended before; nothing was said.
     Never(Failure),
+    /// The turn before it in its session waits for results, which may never come.
+    BehindCalls,
 }
 
 impl LiveTurn {
@@ -63,10 +67,16 @@ impl LiveTurn {
     }
 
     /// Waits until the agent has the prompt.
-    pub(super) async fn start(&mut self) -> Result<Start, Error> {
+    pub(super) async fn start(&mut self, clock: &QueueClock) -> Result<Start, Error> {
         let start = self
-            .until(|event| match event {
+            .until(|entry, own| match &entry.event {
+                Event::Parked(_) if entry.turn != Some(own) => Some((Start::BehindCalls, 0)),
+                _ if entry.turn != Some(own) => None,
                 Event::Prompted { .. } => None,
+                Event::Admitted => {
+                    clock.admit();
+                    None
+                }
                 Event::Retold { left_out } => Some((Start::Started, *left_out)),
                 Event::Ended(Outcome::Interrupted(failure)) => Some((Start::Never(failure.clone()), 0)),
                 _ => Some((Start::Started, 0)),
@@ -93,7 +103,8 @@ impl LiveTurn {
     /// the turn; after any other it goes on as if nobody had asked.
     pub(super) async fn silent_failure(&mut self, in_question: fn(&Failure) -> bool) -> Result<Option<Failure>, Error> {
         let failure = self
-            .until(|event| match event {
+            .until(|entry, own| match &entry.event {
+                _ if entry.turn != Some(own) => None,
                 Event::Ended(Outcome::Interrupted(failure)) => Some(Some(failure.clone()).filter(in_question)),
                 event => event.is_done_for_the_prompt().then_some(None),
             })
@@ -102,13 +113,12 @@ impl LiveTurn {
         Ok(failure)
     }
 
-    /// Reads until an event of the turn decides. What was read is read again later.
-    async fn until<T>(&mut self, decide: impl Fn(&Event) -> Option<T>) -> Result<T, Error> {
+    /// Reads until an entry decides, given the turn. What was read is read again later.
+    async fn until<T>(&mut self, decide: impl Fn(&LogEntry, TurnId) -> Option<T>) -> Result<T, Error> {
         let mut read = Vec::new();
         let decision = loop {
             let batch = std::future::poll_fn(|cx| self.follow.poll_batch(cx)).await?;
-            let own = batch.iter().filter(|entry| entry.turn == Some(self.turn));
-            let decision = own.map(|entry| &entry.event).find_map(&decide);
+            let decision = batch.iter().find_map(|entry| decide(entry, self.turn));
             read.push(batch);
             if let Some(decision) = decision {
                 break decision;
@@ -137,6 +147,12 @@ impl LiveTurn {
     /// The turn has ended, or goes on without this client: nobody needs to be told.
     pub(super) fn ended(&mut self) {
         self.over = true;
+    }
+
+    /// Takes the prompt back, which the agent does not have yet.
+    pub(super) async fn withdraw(mut self) -> Result<(), Error> {
+        self.over = true;
+        self.handle.cancel_turn(self.turn).await
     }
 
     /// Ends the turn, whoever else watches it: the client has what it wanted.

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::support::agents::{Order, Troupe};
 use crate::support::client::{said, seqs};
-use crate::support::stage::{Setting, Stage};
+use crate::support::stage::{BOB, Setting, Stage};
 use crate::support::{done, done_with, text};
 
 #[tokio::test]
@@ -91,6 +91,28 @@ async fn prompts_of_one_client_go_in_as_they_came() {
         answered.push(answer["id"].as_u64().unwrap());
     }
     assert_eq!(answered, ids);
+}
+
+#[tokio::test]
+async fn r26_four_busy_sessions_with_full_queues_keep_no_other_key_waiting() {
+    let troupe = Troupe::silent();
+    let stage = Stage::with(&troupe, Setting { turns: 5, ..Setting::default() });
+    let mut greedy = stage.client().await;
+    for agent in 0..4 {
+        let session = greedy.new_session().await;
+        greedy.prompt(&session, "long").await;
+        troupe.until("a prompt", |troupe| troupe.opened() > agent && !troupe.prompts(agent).is_empty()).await;
+        for _ in 0..16 {
+            greedy.prompt(&session, "next").await;
+            greedy.named("_gembridge/queued").await;
+        }
+    }
+    let mut other = stage.connect_as(BOB, "/acp").await;
+    other.initialize().await;
+    let session = other.new_session().await;
+    other.prompt(&session, "mine").await;
+    other.named("_gembridge/turn_started").await;
+    assert_eq!(troupe.prompts(4), ["mine"]);
 }
 
 #[tokio::test]

@@ -59,12 +59,12 @@ async fn r8_a_turn_that_somebody_else_watches_goes_on() {
 async fn a_waiter_that_leaves_the_line_is_gone() {
     let troupe = Troupe::new(|_| vec![vec![text("a")]]);
     let mut setting = Setting::default();
-    setting.config.queue.running = 1;
+    setting.admission.running = 1;
     let stage = Stage::with(&[("played", &troupe)], setting).await;
     let request = chat_with(&[("user", "hi")], json!({"stream": true}));
     let mut first = stage.stream(&request).await;
     first.until("\"a\"").await;
-    let waiting = || stage.app.queues().map(|(_, status)| status.waiting).sum::<usize>();
+    let waiting = || stage.sessions.queues().map(|(_, status)| status.waiting).sum::<usize>();
     tokio::select! {
         _ = stage.stream(&request) => panic!("there is no room"),
         () = async { while waiting() == 0 { tokio::task::yield_now().await } } => {}

@@ -1,8 +1,10 @@
 //! The line before an agent.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use gembridge_core::fair::FairLimits;
+use gembridge_core::admission::AdmissionLimits;
+use gembridge_core::model::{ClientId, Prompt};
 use serde_json::json;
 
 use crate::support::agents::Troupe;
@@ -12,7 +14,7 @@ use crate::support::{done, text};
 
 fn setting(running: usize, waiting: usize) -> Setting {
     let mut setting = Setting::default();
-    setting.config.queue = FairLimits { running, waiting, ..FairLimits::default() };
+    setting.admission = AdmissionLimits { running, waiting, ..AdmissionLimits::default() };
     setting
 }
 
@@ -26,7 +28,7 @@ async fn r19_exactly_the_surplus_is_refused() {
         running.push(stage.stream(&request).await);
     }
     let release = async {
-        let status = || stage.app.queues().next().unwrap().1;
+        let status = || stage.sessions.queues().next().unwrap().1;
         while status().waiting < 3 {
             tokio::task::yield_now().await;
         }
@@ -55,7 +57,7 @@ async fn the_places_of_a_request_are_free_when_its_answers_are_over() {
         let answer = stage.ask(&chat_with(&[("user", "hi")], json!({"n": 2}))).await;
         assert_eq!(answer.status, 200, "{}", answer.body);
     }
-    assert_eq!(stage.app.queues().next().unwrap().1.running, 0);
+    assert_eq!(stage.sessions.queues().next().unwrap().1.running, 0);
 }
 
 #[tokio::test]
@@ -96,7 +98,7 @@ fn slow_on_long() -> Arc<Troupe> {
 }
 
 async fn until_waiting(stage: &Stage, count: usize) {
-    while stage.app.queues().map(|(_, status)| status.waiting).sum::<usize>() != count {
+    while stage.sessions.queues().map(|(_, status)| status.waiting).sum::<usize>() != count {
         tokio::task::yield_now().await;
     }
 }
@@ -111,7 +113,7 @@ async fn whoever_waits_for_a_session_takes_no_place_at_its_agent() {
         until_waiting(&stage, 1).await;
         let refused = stage.ask_as("ann", &pinned, &next).await;
         assert_eq!(refused.error().0, 429, "one may wait");
-        assert!(refused.body.contains("the line for the session is full"), "{}", refused.body);
+        assert!(refused.body.contains("the queue of the agent is full"), "{}", refused.body);
         let other = stage.ask(&chat(&[("user", "somebody else")])).await;
         assert_eq!((other.status, other.header("x-queue-ms")), (200, Some("0")), "{}", other.body);
         assert_eq!(troupe.prompts(0), ["hi", "long"], "nothing more is sent while the turn runs");
@@ -138,4 +140,28 @@ async fn r8_a_client_that_leaves_while_it_waits_for_its_session_leaves_nothing_t
     long.whole().await;
     assert_eq!(stage.ask_as("ann", &pinned, &chat(&[("user", "last")])).await.text(), "b");
     assert_eq!(troupe.prompts(0), ["hi", "long", "last"]);
+}
+
+#[tokio::test]
+async fn a_request_that_waits_for_a_turn_of_another_api_says_how_long() {
+    let troupe = slow_on_long();
+    let stage = Stage::with(&[("played", &troupe)], setting(2, 8)).await;
+    let first = stage.ask(&chat(&[("user", "hi")])).await;
+    let session = first.header("x-session-id").expect("the session is named").to_owned();
+    assert_eq!(first.header("x-queue-ms"), Some("0"));
+    let handle = stage.session(&first.headers).await;
+    handle.prompt(Prompt::text("long"), ClientId(7)).await.expect("the prompt is taken");
+    troupe.until("the other turn", |troupe| troupe.prompts(0).len() == 2).await;
+    let (pinned, next) = ([("x-session-id", session.as_str())], chat(&[("user", "next")]));
+    let meanwhile = async {
+        until_waiting(&stage, 1).await;
+        let since = Instant::now();
+        while since.elapsed() < Duration::from_millis(5) {
+            tokio::task::yield_now().await;
+        }
+        troupe.does(0, [done()]).await;
+    };
+    let (answer, ()) = tokio::join!(stage.ask_as("ann", &pinned, &next), meanwhile);
+    let queued: u64 = answer.header("x-queue-ms").expect("the time is told").parse().expect("a number");
+    assert!(answer.status == 200 && queued >= 5, "{queued} ms: {}", answer.body);
 }

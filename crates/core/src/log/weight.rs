@@ -20,6 +20,7 @@ pub(crate) fn of_event(event: &Event) -> usize {
         Event::Parked(calls) => calls.len() * SMALL,
         Event::Output(output) => output.0.len(),
         Event::Started
+        | Event::Admitted
         | Event::Retold { .. }
         | Event::Answered { .. }
         | Event::Usage(_)

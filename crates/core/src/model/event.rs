@@ -72,6 +72,8 @@ pub enum Event {
     Retold {
         left_out: usize,
     },
+    /// The turn waited since its prompt, for its session or for a permit of its agent, and goes to the agent now.
+    Admitted,
 }
 
 impl Event {
@@ -92,6 +94,7 @@ impl Event {
             Self::Prompted { .. }
             | Self::Started
             | Self::Retold { .. }
+            | Self::Admitted
             | Self::Usage(_)
             | Self::Context { .. }
             | Self::Mode(_)
@@ -103,14 +106,6 @@ impl Event {
             | Self::AgentReplaced { .. }
             | Self::Returned { .. } => false,
         }
-    }
-
-    /// Whether it must be on disk before it is acknowledged: what a person said or decided, and how a turn ended.
-    pub fn is_milestone(&self) -> bool {
-        matches!(
-            self,
-            Self::Prompted { .. } | Self::Answered { .. } | Self::Called(_) | Self::Returned { .. } | Self::Ended(_)
-        )
     }
 }
 

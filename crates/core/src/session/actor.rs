@@ -1,5 +1,6 @@
 //! The task that owns a session: it decides with [`Turn`], acts here, and nobody else touches anything.
 
+mod admission;
 mod calls;
 mod commands;
 mod news;
@@ -16,6 +17,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, Sleep, sleep_until};
 
+use self::admission::Slot;
 use self::showing::Look;
 use super::agent::Agent;
 use super::given::Given;
@@ -24,6 +26,7 @@ use super::journal::Journal;
 use super::nameplate::Nameplate;
 use super::overview::Overview;
 use super::queue::{PromptQueue, Waiting};
+use crate::admission::Admission;
 use crate::driver::{Change, Changed, Driver, Parting, SessionSpec};
 use crate::error::Error;
 use crate::limit::Limits;
@@ -47,6 +50,7 @@ pub(super) struct Parts {
     pub tool_host: Option<Arc<dyn ToolHost>>,
     pub limits: Limits,
     pub policy: PermissionPolicy,
+    pub admission: Admission,
     /// Why the agent that knew this session is gone, if there was one.
     pub lost: Option<String>,
     pub overview: Arc<Overview>,
@@ -62,6 +66,7 @@ pub(super) struct Actor {
     tool_host: Option<Arc<dyn ToolHost>>,
     limits: Limits,
     policy: PermissionPolicy,
+    admission: Admission,
     agent: Agent,
     facts: SessionFacts,
     /// What the agent shall be offered, whichever agent it is.
@@ -97,6 +102,8 @@ pub(super) struct Actor {
 /// What the session is busy with.
 enum Stage {
     Idle,
+    /// A prompt waits for a permit of the agent.
+    Admitting(Waiting),
     /// A prompt waits for the agent to be ready.
     Opening(Waiting),
     /// The agent is there, and the prompt waits until it has read what it is offered.
@@ -104,7 +111,10 @@ enum Stage {
         waiting: Waiting,
         until: Instant,
     },
-    Running(Box<Turn>),
+    Running {
+        turn: Box<Turn>,
+        slot: Slot,
+    },
     /// The turn could not be written and is over for us, but not for the agent yet. No prompt goes out before it is.
     Settling {
         until: Instant,
@@ -159,9 +169,10 @@ impl Actor {
             driver: parts.driver,
             store: parts.store,
             tool_host: parts.tool_host,
-            queue: PromptQueue::new(parts.limits.queued_prompts),
+            queue: PromptQueue::new(parts.limits.queued_prompts, parts.limits.queued_bytes),
             limits: parts.limits,
             policy: parts.policy,
+            admission: parts.admission,
             agent: Agent::Absent,
             facts: parts.facts,
             offer: Offer::default(),
@@ -190,10 +201,10 @@ impl Actor {
         loop {
             self.show();
             let deadline = match &self.stage {
-                Stage::Running(turn) => turn.deadline(),
+                Stage::Running { turn, .. } => turn.deadline(),
                 Stage::Idle => Some(self.idle_since + self.limits.keep),
                 Stage::Settling { until } | Stage::Offering { until, .. } => Some(*until),
-                Stage::Opening(_) => None,
+                Stage::Admitting(_) | Stage::Opening(_) => None,
             };
             let deadline = [deadline, self.store_by].into_iter().flatten().min();
             let held = self.journal.is_held();
@@ -207,6 +218,10 @@ impl Actor {
                     Next::GoOn
                 }
                 () = self.journal.release(), if held => Next::GoOn,
+                permit = self.stage.permit() => {
+                    self.on_admitted(permit);
+                    Next::GoOn
+                }
                 () = alarm.ring(deadline) => match self.on_deadline() {
                     // Somebody came at the last moment.
                     Next::Stop if !mailbox.is_empty() => Next::GoOn,
@@ -232,7 +247,7 @@ impl Actor {
             return Next::GoOn;
         }
         match &self.stage {
-            Stage::Running(_) => {
+            Stage::Running { .. } => {
                 let attendance = attendance(&self.presence, &self.overview, &self.record);
                 self.with_turn(|turn, now, actions| {
                     turn.attend(attendance, now);
@@ -247,7 +262,7 @@ impl Actor {
             }
             Stage::Idle if self.journal.followers() == 0 => return Next::Stop,
             // Somebody watches: it may stay for another while.
-            Stage::Idle | Stage::Opening(_) => self.idle_since = Instant::now(),
+            Stage::Idle | Stage::Admitting(_) | Stage::Opening(_) => self.idle_since = Instant::now(),
         }
         Next::GoOn
     }
@@ -341,6 +356,7 @@ impl Actor {
             let ended = self.end_unstarted(waiting.turn, Outcome::Interrupted(failure.clone()));
             report(ended, "the end of a turn");
         }
+        self.fail_unadmitted(failure.clone());
         self.fail_unsent(failure.clone());
         self.with_turn(|turn, now, actions| turn.abort(failure, now, actions));
         // The disk may have space again since the last attempt.

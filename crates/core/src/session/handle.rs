@@ -174,6 +174,8 @@ pub struct Accepted {
     pub seq: Seq,
     /// How many turns run before it.
     pub ahead: usize,
+    /// It goes to the agent without a wait; otherwise [`Event::Admitted`](crate::model::Event::Admitted) says when.
+    pub is_admitted: bool,
     /// A face that acknowledges the prompt waits for this first.
     pub durable: Durable,
 }
@@ -218,7 +220,7 @@ impl Presence {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TurnState {
     Idle,
-    /// The agent is being made ready for it.
+    /// It waits for the agent: for a permit, for the process, or until the agent has read the list of tools.
     Opening(TurnId),
     Running(TurnId),
 }

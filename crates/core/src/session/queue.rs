@@ -4,7 +4,9 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use crate::admission::{Permit, Waiter};
 use crate::error::Error;
+use crate::log::weight_of_content;
 use crate::model::{Prompt, TurnId};
 use crate::tool_host::Offer;
 
@@ -15,6 +17,14 @@ pub(super) struct Waiting {
     pub attempt: Attempt,
     /// What the agent shall be offered from here on, where the prompt says so.
     pub offer: Option<Box<Offer>>,
+    pub pass: Pass,
+}
+
+/// Whether the agent may take the turn.
+pub(super) enum Pass {
+    /// Not yet: it waits, for its session first and then for a permit.
+    Awaited(Waiter),
+    Granted(Permit),
 }
 
 /// What becomes of a prompt whose agent knows nothing of the turns before.
@@ -40,20 +50,22 @@ pub(super) enum Attempt {
 pub(super) struct PromptQueue {
     waiting: VecDeque<Waiting>,
     limit: usize,
+    byte_limit: usize,
 }
 
 impl PromptQueue {
-    pub(super) fn new(limit: usize) -> Self {
-        Self { waiting: VecDeque::new(), limit }
+    pub(super) fn new(limit: usize, byte_limit: usize) -> Self {
+        Self { waiting: VecDeque::new(), limit, byte_limit }
     }
 
     pub(super) fn len(&self) -> usize {
         self.waiting.len()
     }
 
-    /// Whether one more may wait.
-    pub(super) fn check(&self) -> Result<(), Error> {
-        if self.waiting.len() < self.limit {
+    /// Whether this one may wait as well. One prompt may always wait, however long it is.
+    pub(super) fn check(&self, prompt: &Prompt) -> Result<(), Error> {
+        let bytes: usize = self.waiting.iter().map(|waiting| &waiting.prompt).chain([prompt]).map(weight).sum();
+        if self.waiting.is_empty() && self.limit > 0 || self.waiting.len() < self.limit && bytes <= self.byte_limit {
             return Ok(());
         }
         Err(Error::Busy { what: "the session's queue of prompts", retry_after: Duration::from_secs(5) })
@@ -76,4 +88,8 @@ impl PromptQueue {
         let at = self.waiting.iter().position(|waiting| waiting.turn == turn)?;
         self.waiting.remove(at)
     }
+}
+
+fn weight(prompt: &Prompt) -> usize {
+    prompt.content.iter().map(weight_of_content).sum()
 }

@@ -16,9 +16,9 @@ use super::journal::Journal;
 use super::nameplate::Nameplate;
 use super::overview::Overview;
 use super::unfinished::unfinished_turns;
+use crate::admission::{Admission, AdmissionStatus, GuestLimits};
 use crate::driver::{Driver, Resume, SessionSpec, SlashCommands, ToolServer};
 use crate::error::Error;
-use crate::fair::GuestLimits;
 use crate::limit::Limits;
 use crate::log::{Draft, LogEntry, SessionLog};
 use crate::model::{AgentName, Principal, Seq, SessionFacts, SessionId, Timestamp, TurnId};
@@ -32,6 +32,8 @@ pub struct AgentSetup {
     pub driver: Arc<dyn Driver>,
     pub limits: Limits,
     pub policy: PermissionPolicy,
+    /// Which turns of its sessions run, and which wait.
+    pub admission: Admission,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -140,6 +142,16 @@ impl Sessions {
 
     pub fn agents(&self) -> impl Iterator<Item = (&AgentName, &AgentSetup)> {
         self.agents.iter()
+    }
+
+    /// How many turns of each agent run and wait.
+    pub fn queues(&self) -> impl Iterator<Item = (&AgentName, AdmissionStatus)> {
+        self.agents.iter().map(|(agent, setup)| (agent, setup.admission.status()))
+    }
+
+    /// Whether a turn of this principal could run with the agent now, or wait.
+    pub fn check_queue(&self, agent: &AgentName, principal: &Principal) -> Result<(), Error> {
+        Ok(self.setup(agent)?.admission.check(principal)?)
     }
 
     pub fn store(&self) -> &Arc<dyn Store> {
@@ -303,6 +315,7 @@ impl Sessions {
             tool_host: self.tool_host.clone(),
             limits: setup.limits,
             policy: setup.policy,
+            admission: setup.admission,
             lost: past.lost,
             overview: Arc::clone(&self.overview),
         }));

@@ -4,13 +4,13 @@
 mod support;
 
 mod conversation;
-mod fair;
-mod fold;
+mod admission;
 mod log_attach;
 mod log_pace;
 mod r24_call_races;
 mod r24_session_races;
 mod r24_turn_races;
+mod session_admission;
 mod session_calls;
 mod session_faults;
 mod session_footing;

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use gembridge_core::admission::Admission;
 use gembridge_core::driver::{Driver, Signal};
 use gembridge_core::error::Error;
 use gembridge_core::limit::Limits;
@@ -137,8 +138,12 @@ async fn an_agent_that_was_opened_without_a_place_cannot_be_offered_tools() {
 #[tokio::test(start_paused = true)]
 async fn without_a_tool_host_tools_are_refused_by_name() {
     let (driver, _desk) = scripted_driver();
-    let setup =
-        AgentSetup { driver: driver as Arc<dyn Driver>, limits: Limits::default(), policy: PermissionPolicy::ask() };
+    let setup = AgentSetup {
+        driver: driver as Arc<dyn Driver>,
+        limits: Limits::default(),
+        policy: PermissionPolicy::ask(),
+        admission: Admission::default(),
+    };
     let agents = HashMap::from([(agent_name(), setup)]);
     let sessions = Sessions::new(Arc::new(MemoryStore::default()), agents, SessionsConfig::default());
     assert!(sessions.tool_host().is_none());

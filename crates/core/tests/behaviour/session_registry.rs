@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use gembridge_core::admission::GuestLimits;
 use gembridge_core::driver::{Change, Parting};
 use gembridge_core::error::Error;
-use gembridge_core::fair::GuestLimits;
 use gembridge_core::limit::Limits;
 use gembridge_core::log::LogEntry;
 use gembridge_core::model::{Event, FailureKind, Principal, Prompt, Seq, SessionId, Timestamp, TurnId};

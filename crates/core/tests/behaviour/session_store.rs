@@ -75,7 +75,7 @@ async fn a_prompt_that_cannot_be_stored_is_refused_and_taken_back_from_the_agent
     assert_eq!(reader.until_ended(TurnId(2)).await, finished());
     let entries = world.entries(&session);
     ledger::check_settled(&entries);
-    assert_eq!(ledger::story(&entries, TurnId(2)), ["prompted", "started", "ended"]);
+    assert_eq!(ledger::story(&entries, TurnId(2)), ["prompted", "admitted", "started", "ended"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -136,7 +136,7 @@ async fn no_prompt_goes_to_an_agent_that_has_not_ended_the_turn_before() {
     assert_eq!(reader.until_ended(TurnId(2)).await, finished());
     let entries = world.entries(&session);
     ledger::check_settled(&entries);
-    assert_eq!(ledger::story(&entries, TurnId(2)), ["prompted", "started", "text", "ended"]);
+    assert_eq!(ledger::story(&entries, TurnId(2)), ["prompted", "admitted", "started", "text", "ended"]);
     let stale = entries.iter().any(|entry| entry.event == Event::Text("stale".into()));
     assert!(!stale, "what an interrupted turn still sends is nobody's");
 }

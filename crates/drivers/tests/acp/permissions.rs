@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
+use crate::agent_fixture::turn_items::{Item, ToolItem};
 use gembridge_core::error::Error;
-use gembridge_core::model::{
-    Answer, AnsweredBy, AskBody, ClientId, Event, Item, OptionKind, Outcome, ToolItem, ToolKind, ToolStatus,
-};
+use gembridge_core::model::{Answer, AnsweredBy, AskBody, ClientId, Event, OptionKind, Outcome, ToolKind, ToolStatus};
 use gembridge_core::turn::PermissionPolicy;
 use gembridge_drivers::profile::Quirk;
 

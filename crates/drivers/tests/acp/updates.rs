@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use crate::agent_fixture::turn_items::{Item, ToolItem};
 use gembridge_core::log::LogEntry;
 use gembridge_core::model::{
-    Content, Event, FailureKind, Item, Outcome, PlanStatus, Stop, ToolCall, ToolContent, ToolItem, ToolKind,
-    ToolStatus, Usage,
+    Content, Event, FailureKind, Outcome, PlanStatus, Stop, ToolCall, ToolContent, ToolKind, ToolStatus, Usage,
 };
 use serde_json::{Value, json};
 

@@ -5,8 +5,9 @@ use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::agent_fixture::turn_items::{Item, ToolItem};
 use gembridge_core::driver::ToolServer;
-use gembridge_core::model::{Answer, Ask, AskBody, Content, Event, Item, ToolContent, ToolItem};
+use gembridge_core::model::{Answer, Ask, AskBody, Content, Event, ToolContent};
 use gembridge_core::session::NewSession;
 use gembridge_core::turn::PermissionPolicy;
 use gembridge_drivers::acp::{Home, Spares};

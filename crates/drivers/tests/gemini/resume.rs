@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use gembridge_core::model::{Event, Item};
+use crate::agent_fixture::turn_items::Item;
+use gembridge_core::model::Event;
 use gembridge_core::session::Viewer;
 
 use super::gemini_fixture::GeminiAgent;

@@ -1,6 +1,7 @@
 //! A turn from prompt to end: text, thoughts, tokens, cancelling, and streams that break.
 
-use gembridge_core::model::{Item, Outcome};
+use crate::agent_fixture::turn_items::Item;
+use gembridge_core::model::Outcome;
 use serde_json::json;
 
 use super::gemini_fixture::{GeminiAgent, script};

@@ -1,10 +1,14 @@
 //! A fixture for one agent: driver, sessions and a store, and a client that follows what happens.
 
+#[path = "turn_items.rs"]
+pub mod turn_items;
+
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use gembridge_core::admission::Admission;
 use gembridge_core::driver::SlashCommands;
 use gembridge_core::limit::Limits;
 use gembridge_core::log::{Attachment, From, LogEntry, Pace};
@@ -13,7 +17,7 @@ use gembridge_core::model::{
 };
 use gembridge_core::session::{AgentSetup, NewSession, SessionHandle, Sessions, SessionsConfig};
 use gembridge_core::store::Store;
-use gembridge_core::turn::{Fold, PermissionPolicy};
+use gembridge_core::turn::PermissionPolicy;
 use gembridge_drivers::acp::{AcpDriver, AcpSetup, Audience, Forms, GuestFence, Home, Spares};
 use gembridge_drivers::profile::{AgentConfig, ApprovalMode, Execution, Profile, Quirk, Sandbox, Trust};
 use gembridge_process::{GuardProgram, RestartPolicy, Spawner};
@@ -21,6 +25,8 @@ use gembridge_store::MemoryStore;
 use gembridge_testkit::{Record, processes_with_tag};
 use serde_json::Value;
 use tempfile::TempDir;
+
+use self::turn_items::TurnItems;
 
 /// Long enough for a loaded machine; no test waits for it to pass.
 pub const PATIENCE: Duration = Duration::from_mins(3);
@@ -155,7 +161,12 @@ impl ScriptedAgent {
         let spawner = self.setup.spawner.clone();
         let name = AgentName::new(self.setup.profile.name.as_str());
         let driver = Arc::new(AcpDriver::new(self.setup, self.spares));
-        let setup = AgentSetup { driver: driver.clone(), limits: self.limits, policy: self.policy };
+        let setup = AgentSetup {
+            driver: driver.clone(),
+            limits: self.limits,
+            policy: self.policy,
+            admission: Admission::default(),
+        };
         let sessions = Sessions::new(self.store, HashMap::from([(name, setup)]), SessionsConfig::default());
         let record = Record::at(self.folder.path().join(RECORDS).join("record"));
         AgentFixture { driver, sessions: Arc::new(sessions), folder: self.folder, spawner, record }
@@ -348,8 +359,8 @@ pub struct Turned {
 }
 
 impl Turned {
-    pub fn fold(&self) -> Fold {
-        let mut fold = Fold::default();
+    pub fn fold(&self) -> TurnItems {
+        let mut fold = TurnItems::default();
         for entry in &self.events {
             fold.push(&entry.event);
         }

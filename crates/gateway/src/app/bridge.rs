@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use gembridge_core::admission::Admission;
 use gembridge_core::driver::SlashCommands;
 use gembridge_core::error::Error;
 use gembridge_core::limit::Limits;
@@ -72,7 +73,8 @@ impl Bridge {
             Permissions::Deny => PermissionPolicy::reject(),
         };
         let limits = limits(&context.config.settings, &agent);
-        let agents = HashMap::from([(name.clone(), AgentSetup { driver, limits, policy })]);
+        let agents =
+            HashMap::from([(name.clone(), AgentSetup { driver, limits, policy, admission: Admission::default() })]);
         let sessions = Sessions::new(store, agents, SessionsConfig::default());
         let session = match earlier {
             Some(record) => sessions.get(record.id, &Viewer::Admin).await,
@@ -98,6 +100,7 @@ pub fn core_error(error: Error) -> CommandError {
         | Error::NotParked(_)
         | Error::MovedOn
         | Error::Busy { .. }
+        | Error::QueueFull(_)
         | Error::Closed
         | Error::Store(_) => CommandError::new(ExitCode::Failed, error.to_string()),
     }

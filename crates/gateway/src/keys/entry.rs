@@ -2,7 +2,7 @@
 
 use gembridge_api::identity::{Identity, Rank};
 use gembridge_api::keys::{Digest, Key};
-use gembridge_core::fair::Share;
+use gembridge_core::admission::Share;
 use gembridge_core::model::Principal;
 use serde::{Deserialize, Serialize};
 use toml::Value;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use gembridge_api::identity::{Identity, Rank};
 use gembridge_api::keys::{Digest, KeyRing, KeyTable};
-use gembridge_core::fair::Shares;
+use gembridge_core::admission::Shares;
 use gembridge_core::model::Principal;
 use tokio::sync::watch;
 

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use gembridge_api::acp::{Acp, AcpConfig, AcpParts, AgentCard, ClientServers, Execution, Tap, TrustedFolders};
 use gembridge_api::catalog::{Catalog, CatalogConfig, UnknownModels};
-use gembridge_api::openai::OpenAi;
 use gembridge_core::session::Sessions;
 use gembridge_drivers::profile;
 
@@ -38,13 +37,7 @@ impl TrustedFolders for TrustList {
     }
 }
 
-pub fn face(
-    sessions: &Arc<Sessions>,
-    served: &[Served],
-    openai: &OpenAi,
-    context: &Context,
-    tap: Option<Arc<dyn Tap>>,
-) -> Arc<Acp> {
+pub fn face(sessions: &Arc<Sessions>, served: &[Served], context: &Context, tap: Option<Arc<dyn Tap>>) -> Arc<Acp> {
     let settings = &context.config.settings;
     let catalog = CatalogConfig {
         default_agent: served[0].name.clone(),
@@ -56,7 +49,6 @@ pub fn face(
         sessions: Arc::clone(sessions),
         catalog: Catalog::new(sessions, catalog),
         agents: served.iter().map(card).collect(),
-        queues: openai.lines(),
         folders: Arc::new(TrustList {
             config_folder: context.config.folders.config.clone(),
             reported: Reported::default(),

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use gembridge_core::admission::{Admission, AdmissionLimits, GuestLimits};
 use gembridge_core::driver::Driver;
-use gembridge_core::fair::GuestLimits;
 use gembridge_core::limit::Limits;
 use gembridge_core::model::{AgentName, Principal};
 use gembridge_core::session::AgentSetup;
@@ -92,11 +92,19 @@ impl Agents {
             let cap = SessionCap::new(allotment(settings, open), Arc::clone(&agents.wanted));
             let capped = Arc::new(CappedDriver::new(served, name.clone(), keys, cap.clone()));
             let limits = limits(settings, &agent);
-            agents.setups.insert(name.clone(), AgentSetup { driver: capped, limits, policy });
+            let admission = admission(settings, &agent, keys);
+            agents.setups.insert(name.clone(), AgentSetup { driver: capped, limits, policy, admission });
             agents.served.push(Served { name, agent, driver, cap });
         }
         agents
     }
+}
+
+fn admission(settings: &Settings, agent: &Agent, keys: &Arc<FileKeys>) -> Admission {
+    let running = turns(settings, agent);
+    let waiting = agent.profile.chosen.queue.unwrap_or(settings.limits.queue.0) as usize;
+    let guests = Some(guest_limits(allotment(settings, running), keys));
+    Admission::new(AdmissionLimits { running, waiting, shares: keys.shares(), guests, ..AdmissionLimits::default() })
 }
 
 /// How many turns run at once with an agent.

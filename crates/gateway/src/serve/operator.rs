@@ -9,7 +9,6 @@ use gembridge_api::admin::operator::{
 };
 use gembridge_api::guard::Guard;
 use gembridge_api::identity::Rank;
-use gembridge_api::openai::OpenAi;
 use gembridge_api::problem::{Kind, Problem};
 use gembridge_core::model::AgentName;
 use gembridge_core::session::Sessions;
@@ -26,7 +25,6 @@ pub struct Operator {
     folders: Folders,
     guard: Arc<Guard>,
     keys: Arc<FileKeys>,
-    openai: Arc<OpenAi>,
     acp: Arc<Acp>,
     sessions: Arc<Sessions>,
 }
@@ -37,7 +35,6 @@ pub struct Parts<'a> {
     pub folders: &'a Folders,
     pub guard: &'a Arc<Guard>,
     pub keys: &'a Arc<FileKeys>,
-    pub openai: &'a Arc<OpenAi>,
     pub acp: &'a Arc<Acp>,
     pub sessions: &'a Arc<Sessions>,
 }
@@ -52,7 +49,6 @@ impl Operator {
             folders: parts.folders.clone(),
             guard: Arc::clone(parts.guard),
             keys: Arc::clone(parts.keys),
-            openai: Arc::clone(parts.openai),
             acp: Arc::clone(parts.acp),
             sessions: Arc::clone(parts.sessions),
         }
@@ -71,12 +67,12 @@ impl Operator {
 
 impl Operations for Operator {
     fn status(&self) -> Status {
-        let queue = |(agent, line): (&AgentName, gembridge_core::fair::FairStatus)| QueueStatus {
+        let queue = |(agent, line): (&AgentName, gembridge_core::admission::AdmissionStatus)| QueueStatus {
             agent: agent.as_str().to_owned(),
             running: line.running,
             waiting: line.waiting,
         };
-        let mut queues: Vec<_> = self.openai.queues().map(queue).collect();
+        let mut queues: Vec<_> = self.sessions.queues().map(queue).collect();
         queues.sort_by(|one, other| one.agent.cmp(&other.agent));
         Status {
             version: env!("CARGO_PKG_VERSION").to_owned(),

@@ -169,6 +169,7 @@ pub struct Upkeep {
     keys: Arc<FileKeys>,
     reachable: AllowedOrigins,
     readiness: Readiness,
+    sessions: Arc<Sessions>,
     openai: Arc<OpenAi>,
     served: Vec<Served>,
 }
@@ -179,16 +180,17 @@ impl Upkeep {
         keys: Arc<FileKeys>,
         reachable: AllowedOrigins,
         readiness: Readiness,
+        sessions: Arc<Sessions>,
         openai: Arc<OpenAi>,
         served: Vec<Served>,
     ) -> Self {
-        Self { guard, keys, reachable, readiness, openai, served }
+        Self { guard, keys, reachable, readiness, sessions, openai, served }
     }
 
     fn look(&mut self) {
         self.keys.refresh();
         self.reachable.refresh(&self.guard);
-        for (agent, line) in self.openai.queues() {
+        for (agent, line) in self.sessions.queues() {
             let waiting = f64::from(u32::try_from(line.waiting).unwrap_or(u32::MAX));
             ::metrics::gauge!(names::QUEUE_DEPTH, "agent" => agent.as_str().to_owned()).set(waiting);
         }

@@ -4,10 +4,7 @@ use std::collections::HashMap;
 use std::task::{Context, Poll};
 
 use gembridge_core::error::Error;
-use gembridge_core::fair::Permit;
-use gembridge_core::log::{From, Pace};
-use gembridge_core::model::{AskId, Event, SessionId, TurnId};
-use gembridge_core::session::{SessionHandle, TurnState};
+use gembridge_core::model::{AskId, SessionId, TurnId};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::task::{AbortHandle, JoinSet};
@@ -58,7 +55,6 @@ pub(super) enum Done {
 pub(super) struct Started {
     pub turn: TurnId,
     pub ahead: usize,
-    pub permit: Option<Permit>,
 }
 
 impl Calls {
@@ -137,27 +133,6 @@ impl Calls {
         };
         if let Some(request) = request {
             self.requests.remove(request.get());
-        }
-    }
-}
-
-/// Resolves when this turn is over, whoever ends it.
-pub(super) async fn until_ended(handle: &SessionHandle, turn: TurnId) {
-    // Followed before it is looked at, so that its end falls in one of the two.
-    let Ok(mut attachment) = handle.attach(From::Now, Pace::Own).await else { return };
-    let Ok(found) = handle.describe().await else { return };
-    let is_over = match found.turn {
-        TurnState::Idle => found.queued == 0,
-        TurnState::Opening(running) | TurnState::Running(running) => running > turn,
-    };
-    if is_over {
-        return;
-    }
-    while let Some(batch) = attachment.follow.recv().await {
-        let ends =
-            |entry: &gembridge_core::log::LogEntry| entry.turn == Some(turn) && matches!(entry.event, Event::Ended(_));
-        if batch.iter().any(ends) {
-            return;
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Prompts of a client: each waits for its place, becomes a turn, and ends; or is cancelled wherever it is.
+//! Prompts of a client: each becomes a turn and ends, or is cancelled wherever it is.
 
 use gembridge_core::model::{SessionId, TurnId};
 use serde_json::json;
@@ -23,13 +23,6 @@ impl Connection {
         let prompt = decode::prompt(params)?;
         let mut charge = self.guest.memory.charge();
         charge.try_hold(text.len()).map_err(|full| Refusal::busy(no_memory(full)))?;
-        let principal = &self.guest.identity.principal;
-        let line = self.app.parts.queues.get(&self.seats[at].agent);
-        let waiter = match line.map(|line| line.enter(principal, 1)) {
-            Some(Ok(waiter)) => Some(waiter),
-            Some(Err(full)) => return Err(Refusal::busy(full.to_string())),
-            None => None,
-        };
         let (seat, client, request) = (&mut self.seats[at], self.client, id.to_owned());
         let (taken, next) = oneshot::channel::<()>();
         let before = seat.order.replace(next);
@@ -37,39 +30,28 @@ impl Connection {
         seat.prompts.push_back(OwnPrompt {
             request: request.clone(),
             turn: None,
-            permit: None,
+            memory: Some(charge),
             has_started: false,
             cancel: cancel.clone(),
         });
         let handle = seat.handle.clone();
         self.calls.spawn(id, async move {
-            let place = async {
-                if let Some(before) = before {
-                    // It ends when the prompt before was taken or refused.
-                    drop(before.await);
-                }
-                match waiter {
-                    Some(waiter) => Some(waiter.await),
-                    None => None,
-                }
-            };
-            let permit = tokio::select! {
-                permit = place => permit,
-                () = cancel.cancelled() => {
-                    return Done::Prompted { session, request, accepted: Err(Refusal::cancelled()) };
-                }
-            };
-            // From here on the session holds it, as one of the turns that the key may have at once.
-            drop(charge);
+            if let Some(before) = before {
+                // It ends when the prompt before was taken or refused.
+                drop(before.await);
+            }
+            if cancel.is_cancelled() {
+                return Done::Prompted { session, request, accepted: Err(Refusal::cancelled()) };
+            }
             let accepted = handle.prompt(prompt, client).await;
             drop(taken);
             let accepted = match accepted {
                 // It is in the log and will be answered; what is said of it survives a power cut.
                 Ok(accepted) => match accepted.durable.await {
-                    Ok(()) => Ok(Started { turn: accepted.turn, ahead: accepted.ahead, permit }),
+                    Ok(()) => Ok(Started { turn: accepted.turn, ahead: accepted.ahead }),
                     Err(error) => {
                         tracing::error!(%error, "a prompt could not be made safe");
-                        Ok(Started { turn: accepted.turn, ahead: accepted.ahead, permit })
+                        Ok(Started { turn: accepted.turn, ahead: accepted.ahead })
                     }
                 },
                 Err(error) => Err(Refusal::from(error)),
@@ -175,10 +157,8 @@ impl Connection {
     pub(super) fn on_prompted(&mut self, session: SessionId, request: &RawValue, accepted: Result<Started, Refusal>) {
         let Some(seat) = self.seats.iter_mut().find(|seat| seat.name.id == session) else { return };
         match accepted {
-            Ok(Started { turn, ahead, permit }) => {
-                // One that is over already needs no place any more.
+            Ok(Started { turn, ahead }) => {
                 let Some(own) = seat.own(request) else { return };
-                own.permit = permit;
                 if ahead > 0 && !own.has_started {
                     let params = json!({ "sessionId": session.to_string(), "turn": turn.0, "ahead": ahead });
                     encode::notification(self.socket.out(), "_gembridge/queued", &params);

@@ -4,7 +4,7 @@ use gembridge_core::log::LogEntry;
 use gembridge_core::model::{Event, SessionId};
 use serde_json::value::RawValue;
 
-use super::calls::{Done, until_ended};
+use super::calls::Done;
 use super::{Connection, Ending, TOO_SLOW};
 use crate::acp::encode::{self, View};
 use crate::acp::error::{CANCELLED, Refusal};
@@ -125,9 +125,8 @@ impl Connection {
 
     pub(super) fn leave_session(&mut self, session: SessionId) {
         if let Some(at) = self.seats.iter().position(|seat| seat.name.id == session) {
-            let mut seat = self.seats.remove(at);
+            let seat = self.seats.remove(at);
             self.asks.leave(session);
-            self.keep_permits_of(&mut seat);
             self.refuse_prompts(seat.prompts, &Refusal::new(CANCELLED, "detached", "the client left the session"));
         }
     }
@@ -135,19 +134,6 @@ impl Connection {
     pub(super) fn refuse_prompts(&mut self, prompts: impl IntoIterator<Item = OwnPrompt>, refusal: &Refusal) {
         for own in prompts {
             encode::error(self.socket.out(), &own.request, refusal);
-        }
-    }
-
-    /// Turns go on without their client, and hold their places among the turns of their agent until they end.
-    pub(super) fn keep_permits_of(&self, seat: &mut Seat) {
-        for own in &mut seat.prompts {
-            if let (Some(turn), Some(permit)) = (own.turn, own.permit.take()) {
-                let handle = seat.handle.clone();
-                self.app.tasks.spawn(async move {
-                    until_ended(&handle, turn).await;
-                    drop(permit);
-                });
-            }
         }
     }
 }

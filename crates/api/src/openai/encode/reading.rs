@@ -140,6 +140,7 @@ impl Reading {
             }
             Event::Started
             | Event::Retold { .. }
+            | Event::Admitted
             | Event::Plan(_)
             | Event::Asked(_)
             | Event::Answered { .. }

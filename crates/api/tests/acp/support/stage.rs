@@ -14,8 +14,8 @@ use gembridge_api::identity::{Identity, Rank};
 use gembridge_api::keys::{Digest, Key, KeyTable};
 use gembridge_api::routes::app;
 use gembridge_api::server::{Drained, Server, ServerConfig, Stop};
+use gembridge_core::admission::{Admission, AdmissionLimits};
 use gembridge_core::driver::Driver;
-use gembridge_core::fair::{FairLimits, FairQueue};
 use gembridge_core::limit::Limits;
 use gembridge_core::model::{AgentName, ClientId, Principal, Prompt};
 use gembridge_core::session::{AgentSetup, NewSession, SessionHandle, Sessions, SessionsConfig};
@@ -101,6 +101,7 @@ impl Stage {
             driver: Arc::clone(troupe) as Arc<dyn Driver>,
             limits: setting.limits,
             policy: setting.policy,
+            admission: Admission::new(AdmissionLimits { running: setting.turns, ..AdmissionLimits::default() }),
         };
         let agents = HashMap::from([(name.clone(), setup)]);
         let sessions = Arc::new(Sessions::new(Arc::new(MemoryStore::new()), agents, SessionsConfig::default()));
@@ -109,7 +110,6 @@ impl Stage {
             mapped: std::collections::BTreeMap::new(),
             unknown: UnknownModels::Refuse,
         };
-        let limits = FairLimits { running: setting.turns, ..FairLimits::default() };
         let tapped = Arc::new(Tapes::default());
         let workspace = (setting.execution == Execution::Agent).then(|| PathBuf::from("/workspace"));
         let face = Acp::new(AcpParts {
@@ -122,7 +122,6 @@ impl Stage {
                 workspace,
                 is_demo: false,
             }],
-            queues: HashMap::from([(name, FairQueue::new(limits))]),
             folders: Arc::new(OneFolder),
             tap: Some(Arc::<Tapes>::clone(&tapped) as Arc<dyn Tap>),
             version: "0.0.0",

@@ -11,6 +11,7 @@ use axum::response::Response;
 use gembridge_api::catalog::{Catalog, CatalogConfig, UnknownModels};
 use gembridge_api::identity::{Identity, Rank};
 use gembridge_api::openai::{OpenAi, OpenAiConfig, router};
+use gembridge_core::admission::{Admission, AdmissionLimits};
 use gembridge_core::driver::Driver;
 use gembridge_core::limit::Limits;
 use gembridge_core::log::{From, LogEntry, Pace};
@@ -39,6 +40,7 @@ pub struct Setting {
     pub mapped: BTreeMap<String, String>,
     pub unknown: UnknownModels,
     pub tools: Option<Arc<Workshop>>,
+    pub admission: AdmissionLimits,
 }
 
 impl Default for Setting {
@@ -49,6 +51,7 @@ impl Default for Setting {
             mapped: BTreeMap::new(),
             unknown: UnknownModels::FallBack,
             tools: None,
+            admission: AdmissionLimits::default(),
         }
     }
 }
@@ -76,6 +79,7 @@ impl Stage {
             driver: Arc::clone(troupe) as Arc<dyn Driver>,
             limits: setting.limits,
             policy: PermissionPolicy::reject(),
+            admission: Admission::new(setting.admission.clone()),
         };
         let map: HashMap<_, _> = agents.iter().map(|(name, troupe)| (AgentName::new(*name), setup(troupe))).collect();
         let mut sessions = Sessions::new(Arc::new(MemoryStore::new()), map, SessionsConfig::default());

@@ -53,6 +53,33 @@ async fn results_after_a_turn_was_cancelled_are_told_to_a_new_session() {
 }
 
 #[tokio::test]
+async fn what_is_said_behind_a_turn_that_comes_to_wait_for_results_goes_in_where_they_would() {
+    let (troupe, tools) = (idle(), Workshop::new());
+    let stage = Stage::with_tools(&troupe, &tools).await;
+    let client = Client::new("how is Paris?");
+    let request = client.request();
+    let (answer, said) = tokio::join!(stage.ask(&request), async {
+        troupe.until_prompted(0).await;
+        let session = stage.sessions.live().into_iter().find(|handle| handle.has_agent()).expect("one is at work");
+        let id = session.id().to_string();
+        let pinned = [("x-session-id", id.as_str())];
+        let next = Client::with("never mind", client.fields.clone()).request();
+        let (said, ()) = tokio::join!(stage.ask_as("ann", &pinned, &next), async {
+            while stage.sessions.queues().map(|(_, status)| status.waiting).sum::<usize>() == 0 {
+                tokio::task::yield_now().await;
+            }
+            let waiting = tools.call(0, "weather", &json!({"city": "Paris"})).await;
+            assert!(waiting.text().await.contains("never mind"));
+            troupe.does(0, [text("As you like."), done()]).await;
+        });
+        said
+    });
+    assert_eq!(answer.finish(), "tool_calls", "{}", answer.body);
+    assert_eq!(said.text(), "As you like.", "{}", said.body);
+    assert_eq!(troupe.prompts(0), ["how is Paris?"]);
+}
+
+#[tokio::test]
 async fn calls_of_another_gateway_are_told_as_what_they_were() {
     let troupe = Troupe::new(|_| vec![vec![text("ok"), done()]]);
     let stage = Stage::with_tools(&troupe, &Workshop::new()).await;

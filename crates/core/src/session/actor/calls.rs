@@ -43,7 +43,7 @@ impl Actor {
     }
 
     fn on_tool_news(&mut self, news: ToolNews, now: Instant, actions: &mut Vec<Action>) {
-        let Stage::Running(turn) = &mut self.stage else {
+        let Stage::Running { turn, .. } = &mut self.stage else {
             if let ToolNews::Called(call) = news {
                 self.refuse(call, ToolReturn::failed("no turn runs in this session, so nobody could answer the call"));
             }
@@ -112,7 +112,7 @@ impl Actor {
     /// Gives the results to the agent. The number is where whoever gave them reads on.
     fn resolve(&mut self, given: GiveBack, receipts: Vec<(CallId, Digest)>) -> Result<Seq, Error> {
         let mut actions = Vec::new();
-        if let Stage::Running(turn) = &mut self.stage {
+        if let Stage::Running { turn, .. } = &mut self.stage {
             turn.on_give_back(given.results, given.unanswered, given.by, Instant::now(), &mut actions);
         }
         let told_at = self.told_at.take();
@@ -129,19 +129,19 @@ impl Actor {
     }
 
     fn awaits(&self, call: CallId) -> bool {
-        matches!(&self.stage, Stage::Running(turn) if turn.awaits(call))
+        matches!(&self.stage, Stage::Running { turn, .. } if turn.awaits(call))
     }
 
     fn waiting_calls(&self, turn: TurnId) -> Vec<ClientCall> {
         match &self.stage {
-            Stage::Running(running) if running.id() == turn => running.parked_calls().cloned().collect(),
+            Stage::Running { turn: running, .. } if running.id() == turn => running.parked_calls().cloned().collect(),
             _ => Vec::new(),
         }
     }
 
     /// How many of these come after the client is told what the agent waits for, if it is.
     pub(super) fn told_before(&self, drafts: &[Draft]) -> Option<usize> {
-        let Stage::Running(turn) = &self.stage else { return None };
+        let Stage::Running { turn, .. } = &self.stage else { return None };
         let is_told = |draft: &Draft| matches!(draft.event, Event::Parked(_));
         turn.has_called().then(|| drafts.iter().rev().position(is_told)).flatten()
     }
@@ -152,7 +152,7 @@ impl Actor {
             self.told_at = Some(Seq(last.0.saturating_sub(behind as u64)));
         }
         if self.told_at.is_some()
-            && !matches!(&self.stage, Stage::Running(turn) if turn.parked_calls().next().is_some())
+            && !matches!(&self.stage, Stage::Running { turn, .. } if turn.parked_calls().next().is_some())
         {
             self.told_at = None;
         }

@@ -12,7 +12,7 @@ use crate::log::{Attachment, Draft, From, Pace};
 use crate::model::{Answer, AskId, ClientId, Content, Event, Outcome, Prompt, SessionFacts, TurnId};
 use crate::session::agent::Agent;
 use crate::session::handle::{Accepted, Command, Description, Durable, Footing, Joined, Submission, TurnState};
-use crate::session::queue::{Attempt, Memory, Waiting};
+use crate::session::queue::{Attempt, Memory, Pass, Waiting};
 use crate::turn::Turn;
 
 impl Actor {
@@ -40,10 +40,7 @@ impl Actor {
                     report(self.on_abandon(unheard.turn), "the end of a turn");
                 }
             }
-            Command::GiveBack { given, reply } => {
-                let resumed = self.on_give_back(given);
-                answer(reply, resumed);
-            }
+            Command::GiveBack { given, reply } => self.on_results(given, reply),
             Command::Offer { turn, offer, reply } => self.on_offer(turn, *offer, reply),
             Command::Abandon { turn, reply } => answer(reply, self.on_abandon(turn)),
             Command::Cancel { turn, reply } => answer(reply, self.on_cancel(turn)),
@@ -133,18 +130,24 @@ impl Actor {
             self.check_offer(offer)?;
         }
         if busy {
-            self.queue.check()?;
+            self.queue.check(&prompt)?;
         }
+        let pass = self.pass(busy)?;
         let turn = TurnId(self.last_turn.0 + 1);
         let ahead = self.queue.len() + usize::from(busy);
         let title = if self.record.title.is_none() { title_of(&prompt) } else { None };
-        let seq = if self.is_free_for(offer.as_ref()) && self.hand_over(&prompt) {
-            self.log_start(turn, Event::Prompted { prompt, by }, offer)?
-        } else {
-            let event = Event::Prompted { prompt: prompt.clone(), by };
-            let seq = self.journal.append(vec![Draft { turn: Some(turn), event, frame: None }])?;
-            self.queue.push(Waiting { turn, prompt, memory, attempt: Attempt::First, offer: offer.map(Box::new) });
-            seq
+        let is_admitted = matches!(pass, Pass::Granted(_));
+        let seq = match pass {
+            Pass::Granted(permit) if self.is_free_for(offer.as_ref()) && self.hand_over(&prompt) => {
+                self.log_start(turn, Event::Prompted { prompt, by }, offer, permit)?
+            }
+            pass => {
+                let event = Event::Prompted { prompt: prompt.clone(), by };
+                let seq = self.journal.append(vec![Draft { turn: Some(turn), event, frame: None }])?;
+                let offer = offer.map(Box::new);
+                self.queue.push(Waiting { turn, prompt, memory, attempt: Attempt::First, offer, pass });
+                seq
+            }
         };
         self.last_turn = turn;
         self.note_use();
@@ -153,7 +156,7 @@ impl Actor {
             self.keep_record();
         }
         self.start_next();
-        Ok(Accepted { turn, seq, ahead, durable: self.journal.sync() })
+        Ok(Accepted { turn, seq, ahead, is_admitted, durable: self.journal.sync() })
     }
 
     /// How a prompt goes to an agent that has not heard of the turns before.
@@ -179,7 +182,11 @@ impl Actor {
     /// Whether the agent has yet to get the prompt of this turn.
     fn has_unsent(&self, turn: TurnId) -> bool {
         self.queue.holds(turn)
-            || matches!(&self.stage, Stage::Opening(waiting) | Stage::Offering { waiting, .. } if waiting.turn == turn)
+            || matches!(
+                &self.stage,
+                Stage::Admitting(waiting) | Stage::Opening(waiting) | Stage::Offering { waiting, .. }
+                    if waiting.turn == turn
+            )
     }
 
     fn on_cancel(&mut self, turn: Option<TurnId>) -> Result<(), Error> {
@@ -187,7 +194,7 @@ impl Actor {
             return self.end_unstarted(waiting.turn, Outcome::Cancelled);
         }
         match &self.stage {
-            Stage::Opening(waiting) | Stage::Offering { waiting, .. }
+            Stage::Admitting(waiting) | Stage::Opening(waiting) | Stage::Offering { waiting, .. }
                 if turn.is_none_or(|turn| turn == waiting.turn) =>
             {
                 let turn = waiting.turn;
@@ -195,16 +202,21 @@ impl Actor {
                 self.end_unstarted(turn, Outcome::Cancelled)?;
                 self.start_next();
             }
-            Stage::Running(running) if turn.is_none_or(|turn| turn == running.id()) => {
+            Stage::Running { turn: running, .. } if turn.is_none_or(|turn| turn == running.id()) => {
                 self.with_turn(Turn::on_cancel);
             }
-            Stage::Idle | Stage::Opening(_) | Stage::Offering { .. } | Stage::Running(_) | Stage::Settling { .. } => {}
+            Stage::Idle
+            | Stage::Admitting(_)
+            | Stage::Opening(_)
+            | Stage::Offering { .. }
+            | Stage::Running { .. }
+            | Stage::Settling { .. } => {}
         }
         Ok(())
     }
 
     fn on_answer(&mut self, ask: AskId, given: Answer, by: ClientId) -> Result<Durable, Error> {
-        let Stage::Running(turn) = &mut self.stage else { return Err(Error::NotAsked) };
+        let Stage::Running { turn, .. } = &mut self.stage else { return Err(Error::NotAsked) };
         let mut actions = Vec::new();
         turn.on_answer(ask, given, by, Instant::now(), &mut actions)?;
         self.act_and_store(actions)?;
@@ -240,10 +252,10 @@ impl Actor {
         self.journal.check()?;
         let (turn, open_asks, parked) = match &self.stage {
             Stage::Idle | Stage::Settling { .. } => (TurnState::Idle, Vec::new(), Vec::new()),
-            Stage::Opening(waiting) | Stage::Offering { waiting, .. } => {
+            Stage::Admitting(waiting) | Stage::Opening(waiting) | Stage::Offering { waiting, .. } => {
                 (TurnState::Opening(waiting.turn), Vec::new(), Vec::new())
             }
-            Stage::Running(turn) => {
+            Stage::Running { turn, .. } => {
                 let asks = turn.open_asks().cloned().collect();
                 (TurnState::Running(turn.id()), asks, turn.parked_calls().cloned().collect())
             }

@@ -106,7 +106,7 @@ impl Actor {
                 }
             }
             match &mut self.stage {
-                Stage::Running(turn) if !turn.is_ended() => {
+                Stage::Running { turn, .. } if !turn.is_ended() => {
                     if matches!(&signal, Signal::Update(Update { event: Event::Asked(_), .. })) {
                         turn.attend(attendance(&self.presence, &self.overview, &self.record), now);
                     }
@@ -120,7 +120,11 @@ impl Actor {
                     }
                 }
                 // Between turns only what the session itself tells is of interest.
-                Stage::Idle | Stage::Opening(_) | Stage::Offering { .. } | Stage::Running(_) => {
+                Stage::Idle
+                | Stage::Admitting(_)
+                | Stage::Opening(_)
+                | Stage::Offering { .. }
+                | Stage::Running { .. } => {
                     if let Signal::Update(update) = signal {
                         between_turns(update, &mut actions);
                     }

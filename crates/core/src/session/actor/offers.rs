@@ -50,8 +50,10 @@ impl Actor {
     /// What an agent that is opened now has not heard.
     fn past(&self) -> Past {
         let last_turn = match &self.stage {
-            Stage::Opening(waiting) | Stage::Offering { waiting, .. } => TurnId(waiting.turn.0 - 1),
-            Stage::Idle | Stage::Running(_) | Stage::Settling { .. } => self.last_turn,
+            Stage::Admitting(waiting) | Stage::Opening(waiting) | Stage::Offering { waiting, .. } => {
+                TurnId(waiting.turn.0 - 1)
+            }
+            Stage::Idle | Stage::Running { .. } | Stage::Settling { .. } => self.last_turn,
         };
         Past {
             store: Arc::clone(&self.store),
@@ -85,7 +87,7 @@ impl Actor {
     /// Offers other tools while the turn waits for results.
     pub(super) fn on_offer(&mut self, turn: TurnId, offer: Offer, reply: oneshot::Sender<Result<(), Error>>) {
         let waits = |running: &Turn| running.id() == turn && running.parked_calls().next().is_some();
-        let is_waiting = matches!(&self.stage, Stage::Running(running) if waits(running));
+        let is_waiting = matches!(&self.stage, Stage::Running { turn: running, .. } if waits(running));
         // Less than there is takes an agent longer to read than a call in vain.
         if !is_waiting || !self.agent.has_place() || self.offer.covers(&offer) {
             return answer(reply, Ok(()));

@@ -42,8 +42,10 @@ impl Actor {
     fn look(&self) -> Look {
         let (turn, open_asks, parked) = match &self.stage {
             Stage::Idle | Stage::Settling { .. } => (TurnState::Idle, 0, 0),
-            Stage::Opening(waiting) | Stage::Offering { waiting, .. } => (TurnState::Opening(waiting.turn), 0, 0),
-            Stage::Running(turn) => {
+            Stage::Admitting(waiting) | Stage::Opening(waiting) | Stage::Offering { waiting, .. } => {
+                (TurnState::Opening(waiting.turn), 0, 0)
+            }
+            Stage::Running { turn, .. } => {
                 (TurnState::Running(turn.id()), turn.open_asks().count(), turn.parked_calls().count())
             }
         };

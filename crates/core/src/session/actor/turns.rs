@@ -4,13 +4,14 @@ use tokio::time::Instant;
 
 use super::offers::Readiness;
 use super::{Actor, Stage, report};
+use crate::admission::Permit;
 use crate::driver::{Parting, Resume};
 use crate::error::Error;
 use crate::log::Draft;
 use crate::model::{Answer, Event, Failure, FailureKind, Outcome, Prompt, Seq, Timestamp, ToolReturn, TurnId};
 use crate::session::agent::Agent;
 use crate::session::journal::{NOT_KEPT, ended_by, waits_in};
-use crate::session::queue::{Attempt, Memory, Waiting};
+use crate::session::queue::{Attempt, Memory, Pass, Waiting};
 use crate::tool_host::Offer;
 use crate::turn::{Action, Turn};
 
@@ -24,35 +25,39 @@ impl Actor {
     /// Begins the next waiting turn, if the session is free.
     pub(super) fn start_next(&mut self) {
         while matches!(self.stage, Stage::Idle) {
-            let Some(mut waiting) = self.queue.pop() else { return };
-            if let Some(offer) = waiting.offer.take() {
-                self.offer = *offer;
+            let Some(waiting) = self.queue.pop() else { return };
+            self.admit(waiting);
+        }
+    }
+
+    /// Begins a turn that has its permit. The session is idle again where it cannot begin.
+    pub(super) fn begin(&mut self, mut waiting: Waiting) {
+        if let Some(offer) = waiting.offer.take() {
+            self.offer = *offer;
+        }
+        // An agent shall not work for a log that cannot take it.
+        if let Err(error) = self.journal.check() {
+            return self.end_unsent(Unsent { waiting, failure: error.into_failure() });
+        }
+        self.stage = Stage::Opening(waiting);
+        if self.agent.has_forgotten() {
+            // The next one hears all of it from us.
+            self.part_with_agent(Parting::Release);
+            self.spec.resume = None;
+        }
+        if self.agent.live().is_none() {
+            return self.open_agent();
+        }
+        match self.send_prompt() {
+            // It died since its last turn, and the news of it are still on the way: another one takes the prompt.
+            Err(Unsent { waiting, failure }) if failure.kind == FailureKind::Crashed => {
+                self.agent = Agent::Absent;
+                self.agent_lost(failure.message);
+                self.stage = Stage::Opening(waiting);
+                self.open_agent();
             }
-            // An agent shall not work for a log that cannot take it.
-            if let Err(error) = self.journal.check() {
-                self.end_unsent(Unsent { waiting, failure: error.into_failure() });
-                continue;
-            }
-            self.stage = Stage::Opening(waiting);
-            if self.agent.has_forgotten() {
-                // The next one hears all of it from us.
-                self.part_with_agent(Parting::Release);
-                self.spec.resume = None;
-            }
-            if self.agent.live().is_none() {
-                return self.open_agent();
-            }
-            match self.send_prompt() {
-                // It died since its last turn, and the news of it are still on the way: another one takes the prompt.
-                Err(Unsent { waiting, failure }) if failure.kind == FailureKind::Crashed => {
-                    self.agent = Agent::Absent;
-                    self.agent_lost(failure.message);
-                    self.stage = Stage::Opening(waiting);
-                    return self.open_agent();
-                }
-                Err(unsent) => self.end_unsent(unsent),
-                Ok(()) => {}
-            }
+            Err(unsent) => self.end_unsent(unsent),
+            Ok(()) => {}
         }
     }
 
@@ -71,7 +76,13 @@ impl Actor {
     }
 
     /// Writes a prompt that the agent has, and its start, with one write. Gives the number of the prompt.
-    pub(super) fn log_start(&mut self, id: TurnId, prompted: Event, offer: Option<Offer>) -> Result<Seq, Error> {
+    pub(super) fn log_start(
+        &mut self,
+        id: TurnId,
+        prompted: Event,
+        offer: Option<Offer>,
+        permit: Permit,
+    ) -> Result<Seq, Error> {
         let draft = |event| Draft { turn: Some(id), event, frame: None };
         match self.journal.append(vec![draft(prompted), draft(Event::Started)]) {
             Ok(last) => {
@@ -79,7 +90,7 @@ impl Actor {
                     self.offer = offer;
                 }
                 let turn = Turn::start(self.record.id, id, self.limits, self.policy.clone(), Instant::now());
-                self.stage = Stage::Running(Box::new(turn));
+                self.run_turn(turn, permit);
                 self.note_told(None, last);
                 Ok(Seq(last.0 - 1))
             }
@@ -124,7 +135,8 @@ impl Actor {
         if waiting.attempt == Attempt::Second || waiting.memory == Memory::Brought {
             turn.keep();
         }
-        self.stage = Stage::Running(Box::new(turn));
+        let permit = self.permit_of(waiting.pass);
+        self.run_turn(turn, permit);
         let events = [retold, started].into_iter().flatten();
         self.act(events.map(|event| Action::Log { event, frame: None }).collect());
         Ok(())
@@ -132,7 +144,7 @@ impl Actor {
 
     /// The agent died before it gave any sign of the turn: nothing is lost, and another one gets the prompt, once.
     pub(super) fn begin_again(&mut self, failure: &Failure, before: &mut Vec<Action>) -> bool {
-        let Stage::Running(turn) = &self.stage else { return false };
+        let Stage::Running { turn, .. } = &self.stage else { return false };
         if failure.kind != FailureKind::Crashed || !turn.is_untouched() {
             return false;
         }
@@ -143,7 +155,9 @@ impl Actor {
         }
         tracing::info!(session = %self.record.id, %failure, "the agent died before it did anything; another one is asked");
         let memory = self.memory_for(&prompt);
-        let waiting = Waiting { turn, prompt, memory, attempt: Attempt::Second, offer: None };
+        let Stage::Running { slot, .. } = std::mem::replace(&mut self.stage, Stage::Idle) else { return false };
+        let pass = Pass::Granted(self.permit_in(slot));
+        let waiting = Waiting { turn, prompt, memory, attempt: Attempt::Second, offer: None, pass };
         self.stage = Stage::Opening(waiting);
         self.open_agent();
         true
@@ -162,7 +176,7 @@ impl Actor {
     }
 
     pub(super) fn with_turn(&mut self, step: impl FnOnce(&mut Turn, Instant, &mut Vec<Action>)) {
-        let Stage::Running(turn) = &mut self.stage else { return };
+        let Stage::Running { turn, .. } = &mut self.stage else { return };
         let mut actions = Vec::new();
         step(turn, Instant::now(), &mut actions);
         self.act(actions);
@@ -178,11 +192,13 @@ impl Actor {
     /// allowed to the agent, and the turn is over.
     pub(super) fn act_and_store(&mut self, actions: Vec<Action>) -> Result<(), Error> {
         let (mut turn, agent_ended) = match &self.stage {
-            Stage::Running(turn) => {
+            Stage::Running { turn, .. } => {
                 self.nameplate.set_awaits_results(turn.parked_calls().next().is_some());
                 (Some(turn.id()), turn.is_ended())
             }
-            Stage::Idle | Stage::Opening(_) | Stage::Offering { .. } | Stage::Settling { .. } => (None, true),
+            Stage::Idle | Stage::Admitting(_) | Stage::Opening(_) | Stage::Offering { .. } | Stage::Settling { .. } => {
+                (None, true)
+            }
         };
         let mut drafts = Vec::with_capacity(actions.len());
         let mut orders = Vec::new();
@@ -214,7 +230,7 @@ impl Actor {
                 order => order,
             });
         }
-        if let Stage::Running(turn) = &self.stage
+        if let Stage::Running { turn, .. } = &self.stage
             && turn.is_ended()
         {
             let id = turn.id();
@@ -228,11 +244,14 @@ impl Actor {
                 self.keep_record();
             }
             self.after_turn(agent_ended);
+        } else {
+            self.settle_slot();
         }
         stored
     }
 
     fn after_turn(&mut self, agent_ended: bool) {
+        let deferred = self.stage.take_deferred();
         self.stage = if agent_ended || self.agent.live().is_none() {
             Stage::Idle
         } else {
@@ -240,6 +259,7 @@ impl Actor {
         };
         self.idle_since = Instant::now();
         self.note_use();
+        self.submit_all(deferred);
         self.start_next();
     }
 
@@ -275,7 +295,7 @@ impl Actor {
             }
             Err(error) => error,
         };
-        let Stage::Running(turn) = &mut self.stage else { return Err(error) };
+        let Stage::Running { turn, .. } = &mut self.stage else { return Err(error) };
         let (id, mut actions) = (turn.id(), Vec::new());
         turn.abort(error.clone().into_failure(), Instant::now(), &mut actions);
         for action in actions {

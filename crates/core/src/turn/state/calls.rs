@@ -72,6 +72,11 @@ impl Turn {
         self.parked_calls().any(|parked| parked.id == call)
     }
 
+    /// Whether the client was told of all that the agent waits for: until its results come the turn stands still.
+    pub fn is_parked(&self) -> bool {
+        !self.calls.waiting.is_empty() && matches!(self.calls.telling, Telling::Told)
+    }
+
     /// Whether the agent ever called a tool of the client in this turn.
     pub fn has_called(&self) -> bool {
         self.calls.count > 0

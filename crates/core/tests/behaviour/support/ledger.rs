@@ -61,6 +61,7 @@ pub fn outcomes(entries: &[LogEntry]) -> BTreeMap<TurnId, Outcome> {
 pub fn story(entries: &[LogEntry], turn: TurnId) -> Vec<&'static str> {
     let events = entries.iter().filter(|entry| entry.turn == Some(turn)).map(|entry| match entry.event {
         Event::Prompted { .. } => "prompted",
+        Event::Admitted => "admitted",
         Event::Started => "started",
         Event::Text(_) => "text",
         Event::Asked(_) => "asked",

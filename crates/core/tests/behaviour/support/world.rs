@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use gembridge_core::admission::{Admission, AdmissionLimits};
 use gembridge_core::driver::{Driver, SlashCommands};
 use gembridge_core::error::Error;
 use gembridge_core::limit::Limits;
@@ -40,9 +41,23 @@ impl World {
 
     /// The world after a restart: the same store, everything else anew.
     pub fn on(store: MemoryStore, limits: Limits, config: SessionsConfig) -> Self {
+        Self::admitting(store, limits, config, AdmissionLimits::default())
+    }
+
+    /// A world whose agent runs so many turns at once.
+    pub fn running(running: usize, waiting: usize) -> Self {
+        let admission = AdmissionLimits { running, waiting, ..AdmissionLimits::default() };
+        Self::admitting(MemoryStore::default(), Limits::default(), SessionsConfig::default(), admission)
+    }
+
+    fn admitting(store: MemoryStore, limits: Limits, config: SessionsConfig, admission: AdmissionLimits) -> Self {
         let (driver, desk) = scripted_driver();
-        let setup =
-            AgentSetup { driver: Arc::clone(&driver) as Arc<dyn Driver>, limits, policy: PermissionPolicy::ask() };
+        let setup = AgentSetup {
+            driver: Arc::clone(&driver) as Arc<dyn Driver>,
+            limits,
+            policy: PermissionPolicy::ask(),
+            admission: Admission::new(admission),
+        };
         let agents = HashMap::from([(agent_name(), setup)]);
         let (host, tools) = scripted_host();
         let sessions = Sessions::new(Arc::new(store.clone()), agents, config).with_tool_host(host);
@@ -66,6 +81,11 @@ impl World {
 
     pub async fn get(&self, id: SessionId) -> SessionHandle {
         self.sessions.get(id, &Viewer::Admin).await.expect("the session is there")
+    }
+
+    pub fn admission(&self) -> &Admission {
+        let (_, setup) = self.sessions.agents().next().expect("there is one agent");
+        &setup.admission
     }
 
     pub fn entries(&self, handle: &SessionHandle) -> Vec<LogEntry> {

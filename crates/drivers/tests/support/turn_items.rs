@@ -1,20 +1,38 @@
-//! Folds a turn's events into items. A whole answer is this fold of the stream; there is no second path.
+//! What a turn came to: its stretches of text, tool calls and plan, for tests to look at.
 
-use crate::model::{
-    Answer, Ask, AskBody, AskId, Event, Item, OptionKind, Outcome, Text, ToolCall, ToolCallId, ToolItem, ToolStatus,
-    Usage,
+use gembridge_core::model::{
+    Answer, Ask, AskBody, AskId, Content, Event, OptionKind, Outcome, PlanEntry, Text, ToolCall, ToolCallId,
+    ToolStatus, Usage,
 };
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Item {
+    /// A stretch of answer text between other things.
+    Message(String),
+    Thought(String),
+    Content(Content),
+    Tool(ToolItem),
+    Plan(Vec<PlanEntry>),
+}
+
+/// A tool call with every update merged. One that was refused and never heard of again is closed as failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolItem {
+    pub call: ToolCall,
+    /// A person or a policy said no.
+    pub refused: bool,
+}
 
 /// What a turn has come to so far.
 #[derive(Clone, Debug, Default)]
-pub struct Fold {
+pub struct TurnItems {
     items: Vec<Item>,
     asks: Vec<Ask>,
     usage: Usage,
     outcome: Option<Outcome>,
 }
 
-impl Fold {
+impl TurnItems {
     pub fn push(&mut self, event: &Event) {
         match event {
             // An empty piece is no stretch of its own, and parts none.
@@ -33,21 +51,7 @@ impl Fold {
             Event::Answered { ask, answer, .. } => self.answered(*ask, answer),
             Event::Usage(usage) => self.usage.merge(usage),
             Event::Ended(outcome) => self.end(outcome),
-            Event::Prompted { .. }
-            | Event::Started
-            | Event::Retold { .. }
-            | Event::Context { .. }
-            | Event::Mode(_)
-            | Event::Model(_)
-            | Event::Commands(_)
-            | Event::Options(_)
-            | Event::Title(_)
-            | Event::Other { .. }
-            | Event::AgentReplaced { .. }
-            | Event::Called(_)
-            | Event::Parked(_)
-            | Event::Returned { .. }
-            | Event::Output(_) => {}
+            _ => {}
         }
     }
 
@@ -68,10 +72,6 @@ impl Fold {
         &self.usage
     }
 
-    pub fn outcome(&self) -> Option<&Outcome> {
-        self.outcome.as_ref()
-    }
-
     fn append_text(&mut self, text: &Text) {
         match self.items.last_mut() {
             Some(Item::Message(message)) => message.push_str(&text.to_str()),
@@ -87,7 +87,7 @@ impl Fold {
     }
 
     /// A plan replaces the one before it, where that one stood.
-    fn plan(&mut self, entries: &[crate::model::PlanEntry]) {
+    fn plan(&mut self, entries: &[PlanEntry]) {
         let standing = self.items.iter_mut().find_map(|item| match item {
             Item::Plan(plan) => Some(plan),
             _ => None,

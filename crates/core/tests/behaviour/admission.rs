@@ -1,4 +1,4 @@
-//! The lines before an agent: nobody over the limits, first come first served for each, turns between them.
+//! The queues of an agent: nobody over the limits, first come first served for each, turns between them.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::future::Future;
@@ -6,12 +6,14 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use gembridge_core::fair::{FairLimits, FairQueue, FairStatus, GuestLimits, LineFull, Permit, Share, Shares, Waiter};
+use gembridge_core::admission::{
+    Admission, AdmissionLimits, AdmissionStatus, GuestLimits, Permit, QueueFull, Share, Shares, Waiter,
+};
 use gembridge_core::model::Principal;
 use proptest::prelude::*;
 
-fn queue(running: usize, waiting: usize) -> FairQueue {
-    FairQueue::new(FairLimits { running, waiting, ..FairLimits::default() })
+fn queue(running: usize, waiting: usize) -> Admission {
+    Admission::new(AdmissionLimits { running, waiting, ..AdmissionLimits::default() })
 }
 
 fn who(name: &str) -> Principal {
@@ -26,16 +28,31 @@ fn ready(waiter: &mut Waiter) -> Option<Permit> {
     }
 }
 
-fn enter(queue: &FairQueue, name: &str) -> Waiter {
-    queue.enter(&who(name), 1).expect("there is room to wait")
+/// Waits at the head of a session, even where nobody is before it.
+fn try_enter(queue: &Admission, name: &str) -> Result<Waiter, QueueFull> {
+    let mut waiter = queue.wait(&who(name))?;
+    waiter.enter();
+    Ok(waiter)
+}
+
+fn enter(queue: &Admission, name: &str) -> Waiter {
+    try_enter(queue, name).expect("there is room to wait")
+}
+
+/// Runs at once, or waits.
+fn admit_or_wait(queue: &Admission, name: &str) -> Result<Result<Permit, Waiter>, QueueFull> {
+    match queue.try_admit(&who(name)) {
+        Some(permit) => Ok(Ok(permit)),
+        None => try_enter(queue, name).map(Err),
+    }
 }
 
 #[test]
 fn r19_exactly_the_surplus_is_refused_and_told_when_to_come_back() {
     let queue = queue(3, 4);
-    let entered: Vec<Result<Waiter, LineFull>> = (0..12).map(|_| queue.enter(&who("ann"), 1)).collect();
+    let entered: Vec<_> = (0..12).map(|_| admit_or_wait(&queue, "ann")).collect();
     assert_eq!(entered.iter().filter(|result| result.is_err()).count(), 5);
-    assert_eq!(queue.status(), FairStatus { running: 3, waiting: 4 });
+    assert_eq!(queue.status(), AdmissionStatus { running: 3, waiting: 4 });
     let refused = entered.iter().find_map(|result| result.as_ref().err()).expect("some were refused");
     assert!(!refused.retry_after.is_zero());
 }
@@ -84,14 +101,14 @@ fn a_waiter_that_leaves_just_as_it_is_admitted_gives_its_place_back() {
     assert!(ready(&mut next).is_none());
     drop(admitted);
     assert!(ready(&mut next).is_some());
-    assert_eq!(queue.status(), FairStatus { running: 0, waiting: 0 });
+    assert_eq!(queue.status(), AdmissionStatus { running: 0, waiting: 0 });
 }
 
 #[test]
 fn f6_guests_leave_places_to_each_other_and_to_the_operator() {
     let is_guest = Arc::new(|principal: &Principal| principal.as_str() != "op");
     let guests = Some(GuestLimits { each: 2, together: 3, is_guest });
-    let queue = FairQueue::new(FairLimits { running: 4, guests, ..FairLimits::default() });
+    let queue = Admission::new(AdmissionLimits { running: 4, guests, ..AdmissionLimits::default() });
     let mut entered: Vec<_> = ["ann", "ann", "ann", "bob", "bob", "op", "op"].map(|name| enter(&queue, name)).into();
     let mut permits: Vec<_> = entered.iter_mut().map(ready).collect();
     let has: Vec<_> = permits.iter().map(Option::is_some).collect();
@@ -113,12 +130,13 @@ fn shares_set_limits_and_priorities() {
         (who("slow"), Share { running: Some(1), waiting: Some(1), ..Share::default() }),
         (who("vip"), Share { priority: 1, ..Share::default() }),
     ]);
-    let queue = FairQueue::new(FairLimits { running: 2, waiting: 10, shares, ..FairLimits::default() });
+    let queue = Admission::new(AdmissionLimits { running: 2, waiting: 10, shares, ..AdmissionLimits::default() });
     let mut first = enter(&queue, "slow");
     let mut second = enter(&queue, "slow");
     let slow = ready(&mut first);
     assert!(slow.is_some() && ready(&mut second).is_none(), "one at a time, though there is room");
-    assert!(queue.enter(&who("slow"), 1).is_err(), "and one in line");
+    assert!(queue.wait(&who("slow")).is_err() && queue.check(&who("slow")).is_err(), "and one in the queue");
+    assert!(queue.check(&who("ann")).is_ok());
     let ann = ready(&mut enter(&queue, "ann"));
     let mut other = enter(&queue, "bob");
     let mut vip = enter(&queue, "vip");
@@ -131,58 +149,41 @@ fn shares_set_limits_and_priorities() {
 }
 
 #[test]
-fn a_share_that_changes_holds_for_whoever_comes_next_and_strands_nobody() {
+fn a_share_that_changes_holds_for_whoever_comes_next() {
     let shares = Shares::default();
-    let queue = FairQueue::new(FairLimits { running: 4, shares: shares.clone(), ..FairLimits::default() });
-    let first = ready(&mut queue.enter(&who("ann"), 2).expect("room"));
-    let mut wide = queue.enter(&who("ann"), 3).expect("room to wait");
-    assert!(first.is_some() && ready(&mut wide).is_none());
+    let queue = Admission::new(AdmissionLimits { running: 4, shares: shares.clone(), ..AdmissionLimits::default() });
+    let first = queue.try_admit(&who("ann"));
+    let second = queue.try_admit(&who("ann"));
+    assert!(first.is_some() && second.is_some());
     shares.replace(HashMap::from([(who("ann"), Share { running: Some(1), ..Share::default() })]));
     let mut next = enter(&queue, "ann");
     drop(first);
-    let wide = ready(&mut wide);
-    assert_eq!(wide.as_ref().map(Permit::places), Some(3), "it was promised before");
-    assert!(ready(&mut next).is_none());
-    drop(wide);
-    let next = ready(&mut next);
-    assert!(next.is_some() && ready(&mut enter(&queue, "ann")).is_none(), "one at a time from now on");
-    assert_eq!(queue.enter(&who("bob"), 9).ok().and_then(|mut all| ready(&mut all)).map(|all| all.places()), None);
-    drop(next);
-    assert_eq!(queue.enter(&who("bob"), 9).ok().and_then(|mut all| ready(&mut all)).map(|all| all.places()), Some(4));
+    assert!(ready(&mut next).is_none(), "one at a time from now on");
+    drop(second);
+    assert!(ready(&mut next).is_some());
 }
 
 #[test]
-fn lines_with_one_place_keep_the_terms_of_the_others() {
-    let shares = Shares::from_iter([(who("ann"), Share { waiting: Some(1), ..Share::default() })]);
-    let queue = FairQueue::new(FairLimits { running: 4, waiting: 2, shares, ..FairLimits::default() }).with_one_place();
-    let running = ready(&mut enter(&queue, "ann"));
-    assert!(running.is_some());
-    let _ann = enter(&queue, "ann");
-    assert!(queue.enter(&who("ann"), 1).is_err(), "her line is shorter");
+fn whoever_waits_for_its_session_is_counted_and_overtaken() {
+    let queue = queue(1, 2);
+    let running = queue.try_admit(&who("ann"));
+    let mut behind = queue.wait(&who("ann")).expect("room to wait");
+    assert!(running.is_some() && ready(&mut behind).is_none());
     let mut bob = enter(&queue, "bob");
-    assert!(ready(&mut bob).is_none());
-}
-
-#[test]
-fn a_wide_request_is_not_overtaken_for_ever() {
-    let queue = queue(3, 10);
-    let one = ready(&mut enter(&queue, "ann"));
-    let mut wide = queue.enter(&who("bob"), 3).expect("room to wait");
-    let mut small = enter(&queue, "cat");
-    assert!(ready(&mut wide).is_none() && ready(&mut small).is_none(), "it is the wide one's turn");
-    drop(one);
-    let wide = ready(&mut wide);
-    assert!(wide.is_some());
-    assert!(ready(&mut small).is_none());
-    drop(wide);
-    assert!(ready(&mut small).is_some());
-    let mut wider = queue.enter(&who("bob"), 99).expect("room");
-    assert!(ready(&mut wider).is_some(), "as many as there can be");
+    assert_eq!(queue.status(), AdmissionStatus { running: 1, waiting: 2 });
+    drop(running);
+    let bob = ready(&mut bob);
+    assert!(bob.is_some(), "it competes for no permit");
+    behind.enter();
+    assert!(ready(&mut behind).is_none());
+    drop(bob);
+    assert!(ready(&mut behind).is_some());
+    assert_eq!(queue.status(), AdmissionStatus::default());
 }
 
 #[derive(Clone, Debug)]
 enum Step {
-    Enter(usize, usize),
+    Enter(usize),
     /// The n-th waiter looks whether it is its turn.
     Look(usize),
     Leave(usize),
@@ -192,7 +193,7 @@ enum Step {
 
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
-        3 => (0..4_usize, 1..3_usize).prop_map(|(who, places)| Step::Enter(who, places)),
+        3 => (0..4_usize).prop_map(Step::Enter),
         3 => (0..8_usize).prop_map(Step::Look),
         1 => (0..8_usize).prop_map(Step::Leave),
         2 => (0..8_usize).prop_map(Step::Finish),
@@ -208,12 +209,13 @@ proptest! {
     ) {
         let names = ["a", "b", "c", "d"];
         let queue = queue(running, waiting);
-        let mut lines: BTreeMap<usize, VecDeque<(usize, Waiter)>> = BTreeMap::new();
-        let mut permits: Vec<(usize, Permit)> = Vec::new();
+        let mut lines: BTreeMap<usize, VecDeque<Waiter>> = BTreeMap::new();
+        let mut permits: Vec<Permit> = Vec::new();
         for step in steps {
             match step {
-                Step::Enter(who_, places) => match queue.enter(&who(names[who_]), places) {
-                    Ok(waiter) => lines.entry(who_).or_default().push_back((places.min(running), waiter)),
+                Step::Enter(who_) => match admit_or_wait(&queue, names[who_]) {
+                    Ok(Ok(permit)) => permits.push(permit),
+                    Ok(Err(waiter)) => lines.entry(who_).or_default().push_back(waiter),
                     Err(full) => prop_assert!(full.waiting >= waiting),
                 },
                 Step::Look(at) => {
@@ -221,13 +223,13 @@ proptest! {
                         // Those behind the first may hold a place only if the first does.
                         let mut first_refused = false;
                         let mut rest = VecDeque::new();
-                        for (places, mut waiter) in line.drain(..) {
+                        for mut waiter in line.drain(..) {
                             if let Some(permit) = ready(&mut waiter) {
                                 prop_assert!(!first_refused, "somebody jumped the line");
-                                permits.push((places, permit));
+                                permits.push(permit);
                             } else {
                                 first_refused = true;
-                                rest.push_back((places, waiter));
+                                rest.push_back(waiter);
                             }
                         }
                         *line = rest;
@@ -246,14 +248,14 @@ proptest! {
             }
             let status = queue.status();
             prop_assert!(status.running <= running);
-            prop_assert!(status.running >= permits.iter().map(|(places, _)| places).sum::<usize>());
+            prop_assert!(status.running >= permits.len());
         }
         // Once everybody is served or gone, nothing is left behind.
         permits.clear();
         loop {
             let mut moved = false;
             for line in lines.values_mut() {
-                while let Some((_, waiter)) = line.front_mut() {
+                while let Some(waiter) = line.front_mut() {
                     let Some(permit) = ready(waiter) else { break };
                     drop(permit);
                     line.pop_front();
@@ -265,6 +267,6 @@ proptest! {
             }
         }
         prop_assert!(lines.values().all(VecDeque::is_empty), "somebody waits for ever");
-        prop_assert_eq!(queue.status(), FairStatus { running: 0, waiting: 0 });
+        prop_assert_eq!(queue.status(), AdmissionStatus { running: 0, waiting: 0 });
     }
 }
