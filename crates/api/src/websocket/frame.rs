@@ -21,6 +21,8 @@ pub struct Decoder {
     message: Message,
     /// The largest message, in however many frames.
     limit: usize,
+    /// What was wrong with the bytes: nothing after it can be read.
+    broken: Option<CloseCode>,
 }
 
 /// A message that has not ended.
@@ -50,7 +52,7 @@ const PONG: u8 = 10;
 
 impl Decoder {
     pub fn new(limit: usize) -> Self {
-        Self { bytes: BytesMut::new(), message: Message::None, limit }
+        Self { bytes: BytesMut::new(), message: Message::None, limit, broken: None }
     }
 
     pub fn push(&mut self, bytes: &[u8]) {
@@ -66,8 +68,15 @@ impl Decoder {
         self.bytes.len() + of_message
     }
 
-    /// The next frame that ends something; `None` until more bytes come.
+    /// The next frame that ends something; `None` until more bytes come. The first error is the last result.
     pub fn next(&mut self) -> Result<Option<Frame>, CloseCode> {
+        match self.broken {
+            Some(code) => Err(code),
+            None => self.decode().inspect_err(|code| self.broken = Some(*code)),
+        }
+    }
+
+    fn decode(&mut self) -> Result<Option<Frame>, CloseCode> {
         while let Some(head) = self.head()? {
             if self.bytes.len() < head.size + head.length {
                 return Ok(None);

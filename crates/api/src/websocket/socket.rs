@@ -33,8 +33,17 @@ pub struct WebSocket<S> {
     intake: Intake,
     /// What is to be written, from the front.
     out: BytesMut,
-    /// A close was written: nothing goes out after it.
-    closed: bool,
+    closing: Closing,
+}
+
+/// How far the closing handshake is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Closing {
+    No,
+    /// Our Close was written: nothing goes out after it.
+    Sent,
+    /// Both ends have sent theirs.
+    Done,
 }
 
 /// What came of reading.
@@ -75,7 +84,13 @@ thread_local! {
 impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
     /// `limit` is the largest message that the other end may send; `charge` is what holds it until its end comes.
     pub fn new(io: S, limit: usize, charge: Charge) -> Self {
-        Self { io, decoder: Decoder::new(limit), intake: Intake::new(charge), out: BytesMut::new(), closed: false }
+        Self {
+            io,
+            decoder: Decoder::new(limit),
+            intake: Intake::new(charge),
+            out: BytesMut::new(),
+            closing: Closing::No,
+        }
     }
 
     /// By when the message that is coming must have come, or have found room.
@@ -112,21 +127,22 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
     }
 
     pub fn send(&mut self, message: &[u8]) {
-        if !self.closed {
+        if self.closing == Closing::No {
             frame::write_header(&mut self.out, message.len());
             self.out.extend_from_slice(message);
         }
     }
 
     pub fn ping(&mut self) {
-        if !self.closed {
+        if self.closing == Closing::No {
             frame::write_ping(&mut self.out);
         }
     }
 
     /// Says why it ends, once. Nothing goes out after it.
     pub fn close(&mut self, code: CloseCode, reason: &str) {
-        if !std::mem::replace(&mut self.closed, true) {
+        if self.closing == Closing::No {
+            self.closing = Closing::Sent;
             frame::write_close(&mut self.out, code.0, reason);
         }
     }
@@ -158,13 +174,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
                 }
                 Ok(Some(Frame::Binary | Frame::Pong)) => return Poll::Ready(Received::Sign),
                 Ok(Some(Frame::Ping(body))) => {
-                    if !self.closed {
+                    if self.closing == Closing::No {
                         frame::write_pong(&mut self.out, &body);
                     }
                     return Poll::Ready(Received::Sign);
                 }
                 Ok(Some(Frame::Close(code))) => {
                     self.close(code.map_or(CloseCode::NORMAL, CloseCode), "");
+                    self.closing = Closing::Done;
                     return Poll::Ready(Received::Ended(Arrived::Close));
                 }
                 Err(code) => return Poll::Ready(Received::Ended(Arrived::Broken(code))),
@@ -183,8 +200,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
         }
     }
 
-    /// Ends the connection in order: what is left is written, and the other end's goodbye is waited for. The caller
-    /// bounds the time.
+    /// Ends the connection in order: what is left is written, and the other end's Close is waited for unless it came. Then
+    /// we close the TCP connection: by the standard a client waits for the server to do so. The caller bounds the time.
     pub async fn finish(mut self) {
         let written = std::future::poll_fn(|cx| self.poll_write(cx)).await;
         if written.is_err() {
@@ -194,7 +211,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
             // Its end may never come, and what came of it is not kept any longer.
             return self.read_past().await;
         }
-        loop {
+        while self.closing != Closing::Done {
             match std::future::poll_fn(|cx| self.poll_receive(cx)).await {
                 Received::Ended(Arrived::Broken(_)) | Received::Begun => return self.read_past().await,
                 Received::Ended(_) => break,
@@ -227,5 +244,78 @@ fn put_by(mut written: BytesMut) {
     written.clear();
     if written.try_reclaim(LEAST_SPARE) && !written.try_reclaim(MOST_SPARE + 1) {
         WRITTEN.set(written);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gembridge_core::model::Principal;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
+
+    use super::*;
+    use crate::guard::body::BodyLimits;
+    use crate::guard::memory_budget::MemoryBudget;
+    use crate::identity::{Identity, Rank};
+
+    fn charge() -> Charge {
+        let owner = Identity { principal: Principal::new("ann"), rank: Rank::User };
+        MemoryBudget::new(BodyLimits::default()).account(owner).charge()
+    }
+
+    /// A client's Close with this body, masked with zeros.
+    fn close(body: &[u8]) -> Vec<u8> {
+        let mut frame = vec![0x88, 0x80 | u8::try_from(body.len()).unwrap(), 0, 0, 0, 0];
+        frame.extend_from_slice(body);
+        frame
+    }
+
+    #[tokio::test]
+    async fn who_sends_a_close_gets_one_back_and_then_the_end_of_the_connection() {
+        for (sent, code) in [
+            (&[3, 232][..], 1000_u16),
+            (&[], 1000),
+            (&[15, 160, b'x'], 4000),
+            // Not a code that may be sent, half a code, and a reason that is not UTF-8.
+            (&[3, 237], 1002),
+            (&[3], 1002),
+            (&[3, 232, 0xff], 1002),
+        ] {
+            let (mut client, io) = duplex(1_024);
+            let mut socket = WebSocket::new(io, 1_024, charge());
+            client.write_all(&close(sent)).await.unwrap();
+            match std::future::poll_fn(|cx| socket.poll_receive(cx)).await {
+                Received::Ended(Arrived::Close) => {}
+                Received::Ended(Arrived::Broken(code)) => socket.close(code, ""),
+                other => panic!("{other:?}"),
+            }
+            // The client keeps its side open: it waits for the server to close, as the standard says.
+            let mut answer = Vec::new();
+            let ended = async {
+                tokio::select! {
+                    read = client.read_to_end(&mut answer) => read.map(drop).unwrap(),
+                    () = async { socket.finish().await; std::future::pending().await } => {}
+                }
+            };
+            tokio::time::timeout(std::time::Duration::from_secs(60), ended).await.expect("the server closes");
+            assert_eq!(answer, [&[0x88, 2], &code.to_be_bytes()[..]].concat(), "{sent:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_close_of_ours_waits_for_the_clients_and_messages_before_it_are_read_past() {
+        let (mut client, io) = duplex(1_024);
+        let mut socket = WebSocket::new(io, 1_024, charge());
+        socket.close(CloseCode::GOING_AWAY, "bye");
+        socket.send(b"too late");
+        let finished = socket.finish();
+        let left = async {
+            let mut answer = [0; 7];
+            client.read_exact(&mut answer).await.unwrap();
+            assert_eq!(answer, *b"\x88\x05\x03\xe9bye");
+            client.write_all(b"\x81\x82\0\0\0\0hi").await.unwrap();
+            client.write_all(&close(&[3, 233])).await.unwrap();
+            assert_eq!(client.read(&mut answer).await.unwrap(), 0, "nothing after the close but the end");
+        };
+        tokio::join!(finished, left);
     }
 }
