@@ -5,18 +5,19 @@ use std::fs;
 use gembridge_testkit::gemini_api::FakeGemini;
 use gembridge_testkit::real_gemini;
 
-use crate::gateway::{Gateway, Home};
 use crate::schema::Published;
-use crate::script::Script;
+use crate::support::gateway::Gateway;
+use crate::support::home::Home;
+use crate::support::script::Script;
 
 /// A home with a workspace that agents may work in, and an agent that does, with these further settings.
 pub fn home(agent: &str, further: &str) -> Home {
-    let home = Home::new();
+    let home = Home::for_serving();
     let workspace = home.path("workspace");
     fs::create_dir(&workspace).unwrap();
     let folder = workspace.to_str().unwrap();
-    home.run(&["trust", "add", folder]);
-    home.configure(&format!("[agents.{agent}]\nmode = \"agent\"\nworkspace = {folder:?}\n{further}\n"));
+    home.stdout_of(&["trust", "add", folder]);
+    home.configure_serving(&format!("[agents.{agent}]\nmode = \"agent\"\nworkspace = {folder:?}\n{further}\n"));
     home
 }
 

@@ -2,9 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::client::Client;
-use crate::gateway::{Gateway, Home};
 use crate::schema::Published;
+use crate::support::gateway::Gateway;
+use crate::support::home::Home;
+use crate::support::websocket::Client;
 
 /// A client whose every message is checked.
 struct Watched<'a> {
@@ -218,7 +219,7 @@ fn what_departs_from_the_schema_is_found() {
 #[test]
 fn refusals_are_told_as_published() {
     let published = Published::load();
-    let gateway = Home::new().serve();
+    let gateway = Home::for_serving().serve();
     let mut client = Watched::known(&gateway, "/acp", &published);
     let unknown = "00000000-0000-7000-8000-000000000000";
     for (method, params, code) in [
@@ -239,7 +240,7 @@ fn refusals_are_told_as_published() {
 #[test]
 fn what_others_do_is_told_as_published() {
     let published = Published::load();
-    let gateway = Home::new().serve();
+    let gateway = Home::for_serving().serve();
     let mut watcher = Watched::known(&gateway, "/acp", &published);
     watcher.call("_gembridge/watch_sessions", &json!({})).unwrap();
     let weather =
@@ -250,7 +251,7 @@ fn what_others_do_is_told_as_published() {
         "tools": [weather],
     });
     let mut connection = gateway.connect();
-    crate::gateway::post(&mut connection, &gateway.key, &body, &[]);
+    crate::support::gateway::post(&mut connection, &gateway.key, &body, &[]);
     assert_eq!(connection.answer().unwrap().json()["choices"][0]["finish_reason"], "tool_calls");
     let sessions = watcher.call("_gembridge/sessions", &json!({})).unwrap();
     let session = sessions["sessions"][0]["sessionId"].as_str().unwrap().to_owned();

@@ -7,8 +7,8 @@ use std::path::Path;
 use jsonschema::Validator;
 use serde_json::{Value, json};
 
-use crate::gateway::read_lines;
-use crate::script::repository;
+use crate::support::gateway::read_lines;
+use crate::support::script::repository;
 
 /// What an agent may say, each kind by its own definition. Our own methods only have to be messages of JSON-RPC.
 pub struct Published {

@@ -2,12 +2,12 @@
 
 use gembridge_testkit::Record;
 
-use crate::gateway::Home;
-use crate::script::Script;
+use crate::support::home::Home;
+use crate::support::script::Script;
 
 #[track_caller]
 fn every_turn_is_cancelled(script: Script) {
-    let home = Home::new();
+    let home = Home::for_serving();
     let record = Record::at(home.path("record"));
     let gateway = home.with_fake(&["--record", record.path().to_str().unwrap()], "").serve_fake();
     script.succeeds(&gateway, "fake");

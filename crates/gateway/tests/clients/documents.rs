@@ -3,8 +3,9 @@
 use std::fs;
 use std::path::PathBuf;
 
-use crate::gateway::{Gateway, Home};
-use crate::script::{Script, repository};
+use crate::support::gateway::Gateway;
+use crate::support::home::Home;
+use crate::support::script::{Script, repository};
 
 /// Every document that people read first.
 fn documents() -> Vec<PathBuf> {
@@ -30,7 +31,7 @@ fn programs(language: &str, gateway: &Gateway) -> Vec<String> {
 
 #[test]
 fn every_program_of_the_documents_works_as_it_is_printed() {
-    let mut gateway = Home::new().serve();
+    let mut gateway = Home::for_serving().serve();
     let (python, javascript) = (programs("python", &gateway), programs("js", &gateway));
     assert!(!python.is_empty() && !javascript.is_empty(), "the documents show no program");
     let is_acp = |program: &String| program.contains("/acp");

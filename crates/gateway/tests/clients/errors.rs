@@ -1,11 +1,12 @@
 //! What goes wrong, as the libraries tell it.
 
-use crate::gateway::{Gateway, Home};
-use crate::script::Script;
+use crate::support::gateway::Gateway;
+use crate::support::home::Home;
+use crate::support::script::Script;
 
 /// A gateway that refuses a lot: one turn at a time, one waiter, small bodies, short silence, known models only.
 fn strict() -> Gateway {
-    let home = Home::new();
+    let home = Home::for_serving();
     let further = format!(
         "limits.requests = 60\nlimits.window = '1h'\nlimits.turns = 1\nlimits.queue = 1\nlimits.body = '64kB'\n\
          turn.idle = '5s'\nopenai.strict_models = true\n\

@@ -7,32 +7,33 @@ use gembridge_testkit::gemini_api::{FakeGemini, Recorded};
 use gembridge_testkit::real_gemini;
 use serde_json::Value;
 
-use crate::gateway::{Gateway, Home};
-use crate::script::Script;
+use crate::support::gateway::Gateway;
+use crate::support::home::Home;
+use crate::support::script::Script;
 
 #[test]
 fn openai_python_works_with_the_demo_agent() {
-    Script::python("openai_chat.py").succeeds(&Home::new().serve(), "demo");
+    Script::python("openai_chat.py").succeeds(&Home::for_serving().serve(), "demo");
 }
 
 #[test]
 fn openai_python_works_with_the_demo_agent_without_blocking() {
-    Script::python("openai_async.py").succeeds(&Home::new().serve(), "demo");
+    Script::python("openai_async.py").succeeds(&Home::for_serving().serve(), "demo");
 }
 
 #[test]
 fn openai_node_works_with_the_demo_agent() {
-    Script::node("openai-chat.mjs").succeeds(&Home::new().serve(), "demo");
+    Script::node("openai-chat.mjs").succeeds(&Home::for_serving().serve(), "demo");
 }
 
 #[test]
 fn langchain_works_with_the_demo_agent() {
-    Script::python("langchain_chat.py").succeeds(&Home::new().serve(), "demo");
+    Script::python("langchain_chat.py").succeeds(&Home::for_serving().serve(), "demo");
 }
 
 #[test]
 fn the_ai_sdk_works_with_the_demo_agent() {
-    Script::node("ai-sdk.mjs").succeeds(&Home::new().serve(), "demo");
+    Script::node("ai-sdk.mjs").succeeds(&Home::for_serving().serve(), "demo");
 }
 
 /// One gateway and one CLI serve those in Python and those in JavaScript at the same time.
@@ -88,8 +89,8 @@ pub fn gemini() -> (Api, Gateway) {
         ("GOOGLE_GEMINI_BASE_URL", fake.url()),
     ];
     let variables = variables.each_ref().map(|(name, value)| (*name, value.as_str()));
-    let home = Home::new();
-    home.configure("[agents.gemini]\nlimits.start_seconds = 150\n");
+    let home = Home::for_serving();
+    home.configure_serving("[agents.gemini]\nlimits.start_seconds = 150\n");
     let gateway = home.serve_with(&["--agent", "gemini"], &variables);
     (Api { fake, _runtime: runtime }, gateway)
 }

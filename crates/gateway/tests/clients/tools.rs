@@ -5,15 +5,15 @@ use std::thread;
 use serde_json::Value;
 
 use crate::everyday::gemini;
-use crate::gateway::Home;
-use crate::script::Script;
+use crate::support::home::Home;
+use crate::support::script::Script;
 
 const PYTHON: [&str; 2] = ["openai_tools.py", "langchain_tools.py"];
 const NODE: [&str; 2] = ["openai-tools.mjs", "ai-sdk-tools.mjs"];
 
 #[test]
 fn tools_and_forms_work_in_python_with_the_demo_agent() {
-    let gateway = Home::new().serve();
+    let gateway = Home::for_serving().serve();
     for script in PYTHON {
         Script::python(script).succeeds(&gateway, "demo");
     }
@@ -21,7 +21,7 @@ fn tools_and_forms_work_in_python_with_the_demo_agent() {
 
 #[test]
 fn tools_and_forms_work_in_javascript_with_the_demo_agent() {
-    let gateway = Home::new().serve();
+    let gateway = Home::for_serving().serve();
     for script in NODE {
         Script::node(script).succeeds(&gateway, "demo");
     }

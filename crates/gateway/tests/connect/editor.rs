@@ -10,8 +10,9 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::gateway::Gateway;
-use crate::http::PATIENCE;
+use crate::support::gateway::Gateway;
+use crate::support::http::PATIENCE;
+use crate::support::messages::{is_answer, outcome};
 
 pub struct Editor {
     child: Child,
@@ -75,7 +76,7 @@ impl Editor {
 
     pub fn call(&mut self, method: &str, params: &Value) -> Result<Value, Value> {
         let id = self.request(method, params);
-        answer_in(&self.until_answered(id))
+        outcome(&self.until_answered(id))
     }
 
     /// A whole turn: everything that came, its end last.
@@ -86,7 +87,7 @@ impl Editor {
 
     #[track_caller]
     pub fn until_answered(&mut self, id: u64) -> Vec<Value> {
-        self.until(|message| message["id"] == id && message.get("method").is_none())
+        self.until(|message| is_answer(message, id))
     }
 
     /// Everything up to and with the message that fits.
@@ -141,34 +142,10 @@ impl Drop for Editor {
     }
 }
 
-pub fn answer_in(messages: &[Value]) -> Result<Value, Value> {
-    let answer = messages.last().unwrap();
-    match answer.get("error") {
-        Some(error) => Err(error.clone()),
-        None => Ok(answer["result"].clone()),
-    }
-}
-
 /// The option of this kind, as the answer to a question.
 pub fn answer(question: &Value, kind: &str) -> Value {
     let options = question["params"]["options"].as_array().unwrap();
     let option = options.iter().find(|option| option["kind"] == kind).unwrap()["optionId"].clone();
     let result = json!({ "outcome": { "outcome": "selected", "optionId": option } });
     json!({ "jsonrpc": "2.0", "id": question["id"], "result": result })
-}
-
-/// What the agent said in these.
-pub fn said(messages: &[Value]) -> String {
-    let updates = messages.iter().map(|message| &message["params"]["update"]);
-    let pieces = updates.filter(|update| update["sessionUpdate"] == "agent_message_chunk");
-    pieces.filter_map(|update| update["content"]["text"].as_str()).collect()
-}
-
-/// The numbers of the steps that were told, in the order in which they were.
-pub fn steps(messages: &[Value]) -> Vec<u64> {
-    let seq = |message: &Value| {
-        let params = &message["params"];
-        params["_meta"]["gembridge"]["seq"].as_u64().or_else(|| params["seq"].as_u64())
-    };
-    messages.iter().filter_map(seq).collect()
 }

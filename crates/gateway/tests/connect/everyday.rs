@@ -5,24 +5,25 @@ use std::net::SocketAddr;
 use rustix::process::Signal;
 use serde_json::json;
 
-use crate::editor::{Editor, answer, answer_in, said};
-use crate::gateway::Home;
+use crate::editor::{Editor, answer};
+use crate::support::home::Home;
+use crate::support::messages::{outcome, said};
 
 #[test]
 fn a_prompt_goes_through_and_the_end_of_the_input_ends_it() {
-    let gateway = Home::new().serve();
+    let gateway = Home::for_serving().serve();
     let mut editor = Editor::known(&gateway, "");
     let session = editor.new_session();
     let messages = editor.turn(&session, "hello there");
     assert!(said(&messages).contains("hello there"));
-    assert_eq!(answer_in(&messages).unwrap()["stopReason"], "end_turn");
+    assert_eq!(outcome(&messages).unwrap()["stopReason"], "end_turn");
     editor.hang_up();
     assert_eq!(editor.code(), (0, String::new()));
 }
 
 #[test]
 fn a_permission_is_asked_of_the_editor_and_its_answer_counts() {
-    let gateway = Home::new().serve();
+    let gateway = Home::for_serving().serve();
     let mut editor = Editor::known(&gateway, "");
     let session = editor.new_session();
     for (kind, status) in [("allow_once", "completed"), ("reject_once", "failed")] {
@@ -37,7 +38,7 @@ fn a_permission_is_asked_of_the_editor_and_its_answer_counts() {
 
 #[test]
 fn a_line_of_ten_megabytes_goes_through_and_comes_back() {
-    let gateway = Home::new().serve();
+    let gateway = Home::for_serving().serve();
     let mut editor = Editor::known(&gateway, "");
     let session = editor.new_session();
     // With the rest of the line a little less than ten million bytes, which is what agents take.
@@ -55,18 +56,18 @@ fn a_line_of_ten_megabytes_goes_through_and_comes_back() {
 
 #[test]
 fn a_message_that_the_gateway_does_not_take_fails_alone() {
-    let gateway = Home::new().serve();
+    let gateway = Home::for_serving().serve();
     let mut editor = Editor::known(&gateway, "");
     let session = editor.new_session();
-    let error = answer_in(&editor.turn(&session, &"x".repeat(11 << 20))).unwrap_err();
+    let error = outcome(&editor.turn(&session, &"x".repeat(11 << 20))).unwrap_err();
     assert_eq!(error["data"]["code"], "connection_lost");
     assert!(error["message"].as_str().unwrap().contains("too large"), "{error}");
-    assert_eq!(answer_in(&editor.turn(&session, "hello")).unwrap()["stopReason"], "end_turn");
+    assert_eq!(outcome(&editor.turn(&session, "hello")).unwrap()["stopReason"], "end_turn");
 }
 
 #[test]
 fn a_session_of_the_address_is_shown_from_where_the_address_says() {
-    let gateway = Home::new().serve();
+    let gateway = Home::for_serving().serve();
     let mut one = Editor::known(&gateway, "");
     let session = one.new_session();
     one.turn(&session, "the first");
@@ -74,12 +75,12 @@ fn a_session_of_the_address_is_shown_from_where_the_address_says() {
     let mut two = Editor::known(&gateway, &format!("?session={session}&limit=1"));
     let shown = two.until(|message| message["method"] == "_gembridge/replay_ended");
     assert!(said(&shown).contains("the second") && !said(&shown).contains("the first"));
-    assert!(answer_in(&two.turn(&session, "the third")).is_ok());
+    assert!(outcome(&two.turn(&session, "the third")).is_ok());
 }
 
 #[test]
 fn ctrl_c_ends_it() {
-    let gateway = Home::new().serve();
+    let gateway = Home::for_serving().serve();
     let mut editor = Editor::known(&gateway, "");
     let session = editor.new_session();
     editor.prompt(&session, "wait");
@@ -90,7 +91,7 @@ fn ctrl_c_ends_it() {
 
 #[test]
 fn without_a_gateway_a_sentence_says_what_to_do() {
-    let home = Home::new();
+    let home = Home::for_serving();
     std::fs::write(home.path("a-key"), "some-key").unwrap();
     // Taken, so that no other program gets it, and nobody listens.
     let taken = tokio::net::TcpSocket::new_v4().unwrap();
@@ -104,7 +105,7 @@ fn without_a_gateway_a_sentence_says_what_to_do() {
 
 #[test]
 fn with_a_key_that_is_not_known_a_sentence_says_so_and_never_which() {
-    let gateway = Home::new().serve();
+    let gateway = Home::for_serving().serve();
     std::fs::write(gateway.home.path("a-key"), "canary-of-a-key").unwrap();
     let url = format!("ws://{}", gateway.address);
     let mut editor = Editor::start(gateway.home.command(&["connect", &url, "--key-file", "a-key"]));

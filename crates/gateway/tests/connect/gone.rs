@@ -6,13 +6,15 @@ use std::net::SocketAddr;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::editor::{Editor, answer, answer_in, said, steps};
-use crate::gateway::{Gateway, Home};
+use crate::editor::{Editor, answer};
+use crate::support::gateway::Gateway;
+use crate::support::home::Home;
+use crate::support::messages::{outcome, said, steps};
 
 /// On an address of its own: while it is away nobody else gets its port, neither to listen on nor to call from.
 fn serve() -> Gateway {
     let [first, second, third, ..] = RandomState::new().build_hasher().finish().to_ne_bytes();
-    serve_on(Home::new(), SocketAddr::from(([127, first, second.max(1), third.clamp(1, 254)], 0)))
+    serve_on(Home::for_serving(), SocketAddr::from(([127, first, second.max(1), third.clamp(1, 254)], 0)))
 }
 
 fn serve_on(home: Home, address: SocketAddr) -> Gateway {
@@ -40,14 +42,14 @@ fn a_gateway_that_was_killed_is_taken_up_again_with_nothing_lost_and_nothing_twi
     heard.extend(editor.until(|message| said(std::slice::from_ref(message)).contains("word-20")));
     let gateway = killed_and_restarted(gateway, || {
         let messages = editor.until_answered(id);
-        let error = answer_in(&messages).unwrap_err();
+        let error = outcome(&messages).unwrap_err();
         assert_eq!(error["data"]["code"], "connection_lost", "whoever waits is told: {error}");
         heard.extend(messages);
     });
     // What was logged before the kill and not heard, and the end of the turn that the kill cut off.
     heard.extend(editor.until(|message| message["method"] == "_gembridge/replay_ended"));
     heard.extend(editor.turn(&session, "and now?"));
-    assert_eq!(answer_in(&heard).unwrap()["stopReason"], "end_turn");
+    assert_eq!(outcome(&heard).unwrap()["stopReason"], "end_turn");
 
     let mut other = Editor::known(&gateway, &format!("?session={session}"));
     let all = other.until(|message| message["method"] == "_gembridge/replay_ended");
@@ -71,7 +73,7 @@ fn what_is_said_while_the_gateway_is_away_reaches_it_when_it_is_back() {
     let mut waiting = 0;
     let _gateway = killed_and_restarted(gateway, || waiting = editor.prompt(&session, "from away"));
     let messages = editor.until(|message| message["id"] == waiting);
-    match answer_in(&messages) {
+    match outcome(&messages) {
         Ok(result) => assert!(result["stopReason"] == "end_turn" && said(&messages).contains("from away")),
         // Or it had not noticed yet that nobody hears it, and then says so.
         Err(error) => assert_eq!(error["data"]["code"], "connection_lost"),
@@ -105,7 +107,7 @@ fn a_question_that_was_open_at_the_kill_is_withdrawn_and_a_late_answer_settles_n
 
 #[test]
 fn a_question_that_outlives_the_connection_is_asked_again_and_its_answer_counts() {
-    let gateway = Home::new().serve();
+    let gateway = Home::for_serving().serve();
     let mut editor = Editor::known(&gateway, "");
     let session = editor.new_session();
     editor.prompt(&session, "permission make it");
@@ -124,7 +126,7 @@ fn a_question_that_outlives_the_connection_is_asked_again_and_its_answer_counts(
 
 #[test]
 fn an_editor_that_leaves_while_the_gateway_is_away_is_let_go() {
-    let mut gateway = Home::new().serve();
+    let mut gateway = Home::for_serving().serve();
     let mut editor = Editor::known(&gateway, "");
     gateway.signal(Signal::KILL);
     gateway.ended();
@@ -134,13 +136,13 @@ fn an_editor_that_leaves_while_the_gateway_is_away_is_let_go() {
 
 #[test]
 fn a_key_that_is_revoked_ends_it_with_a_sentence() {
-    let gateway = Home::new().serve();
+    let gateway = Home::for_serving().serve();
     let key = gateway.home.key("ann");
     std::fs::write(gateway.home.path("a-key"), key).unwrap();
     let url = format!("ws://{}/acp", gateway.address);
     let mut editor = Editor::start(gateway.home.command(&["connect", &url, "--key-file", "a-key"]));
     editor.call("initialize", &json!({ "protocolVersion": 1 })).unwrap();
-    gateway.home.run(&["keys", "revoke", "ann"]);
+    gateway.home.stdout_of(&["keys", "revoke", "ann"]);
     let (code, said) = editor.code();
     assert_eq!(code, 1);
     assert!(said.contains("401"), "{said}");

@@ -15,7 +15,8 @@ use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::editor::Editor;
-use crate::gateway::{Gateway, Home};
+use crate::support::gateway::Gateway;
+use crate::support::home::Home;
 
 const TOKEN: &str = "canary-of-the-operators-token-0123456789";
 
@@ -88,7 +89,7 @@ fn refused(home: &Home, args: &[&str], variables: &[(&str, &str)]) -> (i32, Stri
 
 #[test]
 fn f12_a_foreign_listener_on_the_port_gets_no_key() {
-    let gateway = Home::new().serve_with(&["--agent", "demo"], &[]);
+    let gateway = Home::for_serving().serve_with(&["--agent", "demo"], &[]);
     std::fs::write(gateway.home.path("a-key"), &gateway.key).unwrap();
     for manner in [Manner::AnswersNotFound, Manner::Hangs, Manner::Relays(gateway.address)] {
         let stranger = Stranger::listening(manner);
@@ -116,7 +117,7 @@ fn f12_a_foreign_listener_on_the_port_gets_no_key() {
 
 #[test]
 fn f12_a_key_that_was_named_goes_to_an_unproven_listener_by_a_flag_alone() {
-    let home = Home::new();
+    let home = Home::for_serving();
     std::fs::write(home.path("a-key"), "gb-named").unwrap();
     let stranger = Stranger::listening(Manner::AnswersNotFound);
     let url = format!("ws://{}", stranger.address);
@@ -127,7 +128,7 @@ fn f12_a_key_that_was_named_goes_to_an_unproven_listener_by_a_flag_alone() {
 
 #[test]
 fn f12_beyond_this_machine_nothing_goes_in_plain_text_and_the_operators_own_key_not_at_all() {
-    let home = Home::new();
+    let home = Home::for_serving();
     std::fs::create_dir_all(home.state("")).unwrap();
     std::fs::write(home.state("key"), "gb-own").unwrap();
     let named = [("GEMBRIDGE_KEY", "gb-named")];
@@ -155,7 +156,7 @@ fn f12_beyond_this_machine_nothing_goes_in_plain_text_and_the_operators_own_key_
 #[test]
 fn f12_the_secret_of_the_proof_is_private_and_new_at_each_start() {
     use std::os::unix::fs::PermissionsExt as _;
-    let mut gateway = Home::new().serve();
+    let mut gateway = Home::for_serving().serve();
     let read = |gateway: &Gateway| std::fs::read_to_string(gateway.home.state("local-secret")).unwrap();
     let mode = std::fs::metadata(gateway.home.state("local-secret")).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
@@ -222,7 +223,7 @@ fn tls_proxy(runtime: &tokio::runtime::Runtime, folder: &Path, gateway: SocketAd
 
 #[test]
 fn f12_a_gateway_behind_tls_is_reached_with_the_authority_of_its_certificate_and_not_without() {
-    let gateway = Home::new().serve();
+    let gateway = Home::for_serving().serve();
     let folder = tempfile::tempdir().unwrap();
     certificates(folder.path());
     let runtime = tokio::runtime::Runtime::new().unwrap();
@@ -233,7 +234,7 @@ fn f12_a_gateway_behind_tls_is_reached_with_the_authority_of_its_certificate_and
     let mut editor = Editor::start(gateway.home.command(&["connect", &url, "--key-file", "a-key", "--ca", &ca]));
     editor.call("initialize", &json!({ "protocolVersion": 1 })).unwrap();
     let session = editor.new_session();
-    assert!(crate::editor::said(&editor.turn(&session, "hello there")).contains("hello there"));
+    assert!(crate::support::messages::said(&editor.turn(&session, "hello there")).contains("hello there"));
     editor.hang_up();
     assert_eq!(editor.code(), (0, String::new()));
 

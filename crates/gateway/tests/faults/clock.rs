@@ -8,8 +8,8 @@ use std::process::Command;
 use gembridge_core::model::{Event, Timestamp};
 
 use crate::history;
-use crate::home::Home;
-use crate::running::Running;
+use crate::support::home::Home;
+use crate::support::run::Running;
 
 const HOUR: u64 = 3_600_000;
 
@@ -51,7 +51,7 @@ impl Clock {
 
 #[test]
 fn r18_a_clock_that_jumps_in_the_middle_of_a_turn_changes_nothing_but_the_time() {
-    let home = Home::new("ok");
+    let home = Home::with_modes("ok");
     let clock = Clock::of(&home);
     let began = Timestamp::now();
     let jumps = ["-3600", "+86400", "-86400"];
@@ -71,7 +71,7 @@ fn r18_a_clock_that_jumps_in_the_middle_of_a_turn_changes_nothing_but_the_time()
     }
     home.is_deserted();
 
-    let sessions = history::sessions(&home.state());
+    let sessions = history::sessions(&home.state_folder());
     let ids: BTreeSet<String> = sessions.iter().map(|(record, _)| record.id.to_string()).collect();
     assert_eq!(ids.len(), 2 * jumps.len(), "every session has an id of its own");
     for (_, entries) in &sessions {
@@ -88,17 +88,17 @@ fn r18_a_clock_that_jumps_in_the_middle_of_a_turn_changes_nothing_but_the_time()
 
 #[test]
 fn r18_a_session_goes_on_with_a_clock_that_was_set_back() {
-    let home = Home::new("ok");
+    let home = Home::with_modes("ok");
     let clock = Clock::of(&home);
     clock.jump("+86400");
     Running::start(clock.command(&home, &["run", "say tomorrow"])).ends().succeeds();
-    let id = history::sessions(&home.state())[0].0.id.to_string();
+    let id = history::sessions(&home.state_folder())[0].0.id.to_string();
     for offset in ["+0", "-86400"] {
         clock.jump(offset);
         let ran = Running::start(clock.command(&home, &["run", "--resume", &id, "say today"])).ends().succeeds();
         assert_eq!(ran.stdout, "today\n");
     }
-    let entries = history::session(&home.state(), &id);
+    let entries = history::session(&home.state_folder(), &id);
     history::is_in_order(&entries);
     assert_eq!(history::text(&entries), "tomorrowtodaytoday");
     assert_eq!(entries.iter().filter(|entry| matches!(entry.event, Event::Ended(_))).count(), 3);
@@ -107,7 +107,7 @@ fn r18_a_session_goes_on_with_a_clock_that_was_set_back() {
 #[test]
 fn r18_a_deadline_goes_by_the_time_that_passes_not_by_the_clock() {
     let jump = |offset: &str| {
-        let home = Home::new("ok");
+        let home = Home::with_modes("ok");
         let clock = Clock::of(&home);
         let mut run = Running::start(clock.command(&home, &["run", "--timeout", "8", "say before ;; wait-cancel"]));
         run.shows("before");

@@ -7,8 +7,8 @@ use std::process::{Command, Stdio};
 use gembridge_core::model::Outcome;
 
 use crate::history;
-use crate::home::Home;
-use crate::running::{Ran, Running};
+use crate::support::home::Home;
+use crate::support::run::{Ran, Running};
 
 const FULL: &str = "free some space";
 
@@ -18,7 +18,7 @@ const LONG: &str = "chunks 50 size 100 delay 1 ;; chunks 20000 size 100 ;; say d
 /// All that was shown is in the log, and no turn has two ends.
 #[track_caller]
 fn shown_is_stored(home: &Home, ran: &Ran) {
-    let (_, entries) = history::sessions(&home.state()).into_iter().next().expect("the session is kept");
+    let (_, entries) = history::sessions(&home.state_folder()).into_iter().next().expect("the session is kept");
     history::is_in_order(&entries);
     let stored = history::text(&entries);
     let shown = ran.stdout.trim_end();
@@ -28,22 +28,22 @@ fn shown_is_stored(home: &Home, ran: &Ran) {
 
 #[test]
 fn r16_a_log_that_may_not_grow_ends_the_turn_with_a_plain_sentence() {
-    let home = Home::new("fork-setsid,ignore-sigterm");
+    let home = Home::with_modes("fork-setsid,ignore-sigterm");
     // Blocks of 512 bytes.
     let ran = Running::start(home.command_after("ulimit -f 400", &["run", LONG])).ends().fails(1, FULL);
     home.is_deserted();
     shown_is_stored(&home, &ran);
-    let id = history::sessions(&home.state())[0].0.id.to_string();
+    let id = history::sessions(&home.state_folder())[0].0.id.to_string();
     assert_eq!(home.run(&["run", "--resume", &id, "say room"]).succeeds().stdout, "room\n");
-    let outcomes = history::outcomes(&history::session(&home.state(), &id));
+    let outcomes = history::outcomes(&history::session(&home.state_folder(), &id));
     assert!(matches!(outcomes[..], [Outcome::Interrupted(_), Outcome::Finished(_)]), "{outcomes:?}");
-    history::database_is_sound(&home.state());
+    history::database_is_sound(&home.state_folder());
 }
 
 #[test]
 fn r16_a_disk_that_takes_nothing_from_the_start_is_told_before_the_agent_runs() {
     for blocks in [0, 8, 40] {
-        let home = Home::new("ok");
+        let home = Home::with_modes("ok");
         // Standard error and standard output are pipes: no limit touches them.
         let command = home.command_after(&format!("ulimit -f {blocks}"), &["run", "say lost"]);
         let ran = Running::start(command).ends().fails(1, "the sessions on disk cannot be written");
@@ -56,12 +56,12 @@ fn r16_a_disk_that_takes_nothing_from_the_start_is_told_before_the_agent_runs() 
 #[test]
 fn r16_whatever_the_limit_is_nothing_is_shown_that_is_not_stored() {
     for blocks in [48, 64, 96, 128, 200, 1000] {
-        let home = Home::new("ok");
+        let home = Home::with_modes("ok");
         let command = home.command_after(&format!("ulimit -f {blocks}"), &["run", LONG]);
         let ran = Running::start(command).ends();
         assert_eq!(ran.code, Some(1), "at {blocks} blocks: {ran:?}");
         let shown = ran.stdout.trim_end();
-        let stored = history::sessions(&home.state()).first().map(|(_, entries)| history::text(entries));
+        let stored = history::sessions(&home.state_folder()).first().map(|(_, entries)| history::text(entries));
         assert!(stored.unwrap_or_default().starts_with(shown), "at {blocks} blocks");
         home.is_deserted();
     }
@@ -69,7 +69,7 @@ fn r16_whatever_the_limit_is_nothing_is_shown_that_is_not_stored() {
 
 #[test]
 fn r16_a_full_file_system_ends_the_turn_and_works_again_when_there_is_room() {
-    let home = Home::new("ok");
+    let home = Home::with_modes("ok");
     let (state, kept) = (home.path(".local/state"), home.path("kept"));
     fs::create_dir_all(&state).unwrap();
     if !can_mount(&home) {
@@ -104,7 +104,7 @@ fn r16_a_full_file_system_ends_the_turn_and_works_again_when_there_is_room() {
 
 #[test]
 fn r16_a_log_file_on_a_full_disk_neither_blocks_nor_stops_a_turn() {
-    let home = Home::new("ok");
+    let home = Home::with_modes("ok");
     for file in ["/dev/full", home.path("log").to_str().unwrap()] {
         let mut command = home.command_after("ulimit -f 400", &["run", "chunks 200 ;; say done"]);
         command.env("LOG_FILE", file).env("LOG_LEVEL", "debug");

@@ -5,8 +5,8 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::history;
-use crate::home::Home;
-use crate::running::Ran;
+use crate::support::home::Home;
+use crate::support::run::Ran;
 
 const ROUNDS: usize = 24;
 
@@ -33,7 +33,7 @@ fn printed(ran: &Ran) -> (Option<String>, String) {
 
 #[test]
 fn r14_what_was_printed_survives_kill_9_at_any_moment() {
-    let home = Home::new("ok");
+    let home = Home::with_modes("ok");
     let mut dice = Dice(0x9e37_79b9_7f4a_7c15);
     let mut cut_off = 0;
     for round in 0..ROUNDS {
@@ -51,7 +51,7 @@ fn r14_what_was_printed_survives_kill_9_at_any_moment() {
         let (Some(session), text) = printed(&killed) else { continue };
         cut_off += usize::from(!text.is_empty());
 
-        let before = history::session(&home.state(), &session);
+        let before = history::session(&home.state_folder(), &session);
         assert!(history::text(&before).starts_with(&text), "round {round}: printed, and not in the log");
         history::is_in_order(&before);
 
@@ -59,7 +59,7 @@ fn r14_what_was_printed_survives_kill_9_at_any_moment() {
             let ran = home.run(&["run", "--resume", &session, &format!("say {again}")]).succeeds();
             assert_eq!(ran.stdout, format!("{again}\n"), "round {round}");
         }
-        let after = history::session(&home.state(), &session);
+        let after = history::session(&home.state_folder(), &session);
         history::is_in_order(&after);
         assert_eq!(after[..before.len()], before[..], "round {round}: what was kept is not touched again");
         let (last, earlier) = history::outcomes(&after).split_at_end(2);
@@ -68,7 +68,7 @@ fn r14_what_was_printed_survives_kill_9_at_any_moment() {
         assert!(earlier.len() <= 1, "round {round}: {earlier:?}");
         assert!(earlier.iter().all(|outcome| matches!(outcome, Outcome::Interrupted(_))), "round {round}");
         assert!(text.is_empty() || earlier.len() == 1, "round {round}");
-        history::database_is_sound(&home.state());
+        history::database_is_sound(&home.state_folder());
     }
     assert!(cut_off * 3 >= ROUNDS, "only {cut_off} kills came in the middle of an answer");
     home.is_deserted();

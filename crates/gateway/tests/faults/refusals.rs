@@ -3,14 +3,14 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
-use crate::home::Home;
+use crate::support::home::Home;
 
 /// No process of the agent ever lived: it would have written its record first.
 #[track_caller]
 fn nothing_was_started(home: &Home) {
     assert!(!home.record().path().exists());
     assert!(home.processes().is_empty());
-    assert!(!home.state().join("sessions").exists(), "no session was begun");
+    assert!(!home.state_folder().join("sessions").exists(), "no session was begun");
 }
 
 #[test]
@@ -29,7 +29,7 @@ fn a_mistake_in_the_agents_settings_starts_nothing() {
     ];
     for (more, sentence) in table {
         let home = Home::configured("ok", more);
-        let ran = home.run(&["run", "anything"]).refuses(2, sentence);
+        let ran = home.run(&["run", "anything"]).refused(2, sentence);
         assert!(ran.stderr.contains("gembridge.toml") || ran.stderr.contains("agent `fake`"), "{}", ran.stderr);
         nothing_was_started(&home);
     }
@@ -37,7 +37,7 @@ fn a_mistake_in_the_agents_settings_starts_nothing() {
 
 #[test]
 fn a_mistake_on_the_command_line_starts_nothing() {
-    let home = Home::new("ok");
+    let home = Home::with_modes("ok");
     for (args, sentence) in [
         (&["run", "--timeout", "0", "x"][..], "expected a number of seconds from 1"),
         (&["run", "--permissions", "perhaps", "x"], "`perhaps`"),
@@ -48,14 +48,14 @@ fn a_mistake_on_the_command_line_starts_nothing() {
         (&["run", "--output-format", "yaml", "x"], "`yaml`"),
         (&["run", ""], "the prompt is empty"),
     ] {
-        home.run(args).refuses(2, sentence);
+        home.run(args).refused(2, sentence);
         nothing_was_started(&home);
     }
 }
 
 #[test]
 fn a_program_that_is_not_there_or_cannot_run_is_an_agent_that_is_not_installed() {
-    let home = Home::new("ok");
+    let home = Home::with_modes("ok");
     let plain = home.path("plain");
     fs::write(&plain, "#!/bin/sh\n").unwrap();
     fs::set_permissions(&plain, fs::Permissions::from_mode(0o600)).unwrap();
@@ -69,7 +69,7 @@ fn a_program_that_is_not_there_or_cannot_run_is_an_agent_that_is_not_installed()
 
 #[test]
 fn a_program_that_cannot_be_executed_after_all_is_told_in_one_sentence() {
-    let home = Home::new("ok");
+    let home = Home::with_modes("ok");
     let broken = home.path("broken");
     gembridge_testkit::write_script(&broken, "#!/nowhere/interpreter\n").unwrap();
     home.configure(&format!("[default]\nagent = 'fake'\n[agents.fake]\ncommand = '{}'\n", broken.display()));

@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use crate::home::Home;
-use crate::running::Running;
+use crate::support::home::Home;
+use crate::support::run::Running;
 
 const CANARIES: [&str; 5] =
     ["GEMBRIDGE_TOKEN", "GEMBRIDGE_AUTH_BEARER_TOKEN", "AWS_SECRET_ACCESS_KEY", "REDIS_URL", "GEMINI_API_KEY"];
@@ -34,7 +34,7 @@ fn hostile(home: &Home) -> String {
 
 #[test]
 fn s12_a_hostile_prompt_reaches_no_argument_of_any_process() {
-    let home = Home::new("fork");
+    let home = Home::with_modes("fork");
     let mut run = Running::start_with_input(home.command(&["run"]), &hostile(&home));
     run.shows("ready");
     let marker = marker(&home);
@@ -71,7 +71,7 @@ fn s15_s16_secrets_of_the_environment_reach_neither_the_agent_nor_any_output() {
         ("garbage,fork", "say ready ;; until {go} ;; raw not json", Some(0)),
     ];
     for (modes, prompt, code) in endings {
-        let home = Home::new(modes);
+        let home = Home::with_modes(modes);
         let log = home.path("log");
         let mut command = home.command(&["run", "-o", "stream-json"]);
         command.envs(CANARIES.map(|name| (name, "canary-4c1e"))).env("LOG_FILE", &log).env("LOG_LEVEL", "debug");
@@ -99,7 +99,7 @@ fn s15_s16_secrets_of_the_environment_reach_neither_the_agent_nor_any_output() {
 
 #[test]
 fn s14_the_gateway_and_a_chatting_agent_make_files_for_their_user_alone() {
-    let home = Home::new("ok");
+    let home = Home::with_modes("ok");
     let prompt = format!("say ready ;; until {}", home.path("go").display());
     let mut run = home.start(&["run", &prompt]);
     run.shows("ready");

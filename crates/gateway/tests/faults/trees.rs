@@ -4,8 +4,8 @@ use std::fs;
 
 use rustix::process::Signal;
 
-use crate::home::Home;
-use crate::running::{InTerminal, Running, exit_code};
+use crate::support::home::Home;
+use crate::support::run::{InTerminal, Running, exit_code};
 
 const STUBBORN: [&str; 5] =
     ["fork", "fork-setsid", "ignore-sigterm", "ignore-eof", "fork,fork-setsid,ignore-sigterm,ignore-eof"];
@@ -13,7 +13,7 @@ const STUBBORN: [&str; 5] =
 const WAITING: [&str; 2] = ["run", "say busy ;; wait-cancel"];
 
 fn homes() -> Vec<Home> {
-    STUBBORN.iter().map(|modes| Home::new(modes)).collect()
+    STUBBORN.iter().map(|modes| Home::with_modes(modes)).collect()
 }
 
 /// Every agent in the middle of its turn, all at once.
@@ -122,7 +122,7 @@ fn piped_to_head(home: &Home) -> std::process::Command {
 
 #[test]
 fn r9_a_second_ctrl_c_does_not_wait_for_an_agent_that_ignores_the_first() {
-    let home = Home::new("hang-prompt,fork-setsid,ignore-sigterm,ignore-eof");
+    let home = Home::with_modes("hang-prompt,fork-setsid,ignore-sigterm,ignore-eof");
     let run = home.start(&["run", "anything"]);
     home.record().wait_for("session/prompt", 1);
     run.signal(Signal::INT);
@@ -135,7 +135,7 @@ fn r9_a_second_ctrl_c_does_not_wait_for_an_agent_that_ignores_the_first() {
 
 #[test]
 fn r9_ctrl_c_works_while_the_agent_is_still_starting() {
-    let home = Home::new("hang-init,ignore-sigterm,ignore-eof");
+    let home = Home::with_modes("hang-init,ignore-sigterm,ignore-eof");
     let run = home.start(&["run", "anything"]);
     home.record().wait_for("initialize", 1);
     run.signal(Signal::INT);

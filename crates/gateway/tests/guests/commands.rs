@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::gateway::said;
-use crate::stage::{Agent, Stage, prompted};
+use crate::server::{Agent, TestServer, prompted};
+use crate::support::gateway::said;
 
 /// Prompts, each as blocks of text.
 const PROMPTS: [&[&str]; 16] = [
@@ -31,23 +31,23 @@ fn visible(text: &str) -> String {
 }
 
 fn all_are_words_to(agent: Agent) {
-    let stage = Stage::new(agent);
-    let mut guest = stage.guest();
+    let server = TestServer::new(agent);
+    let mut guest = server.guest();
     let session = guest.new_session();
     let mut obeyed = Vec::new();
     for texts in PROMPTS {
-        let (calls, before) = (stage.model_calls(), stage.asked().len());
+        let (calls, before) = (server.model_calls(), server.asked().len());
         let blocks: Vec<Value> = texts.iter().map(|text| json!({ "type": "text", "text": text })).collect();
         let (_, answer) = prompted(&mut guest, &session, &json!(blocks));
-        let (answer, asked) = (visible(&answer), visible(&stage.asked()[before..].concat()));
+        let (answer, asked) = (visible(&answer), visible(&server.asked()[before..].concat()));
         let words: Vec<_> = texts.iter().map(|text| visible(text).trim().to_owned()).collect();
         // The fake of Gemini's API repeats the last block only.
         let repeated = answer.starts_with("You said: ") && answer.ends_with(words.last().unwrap());
-        if stage.model_calls() == calls || !repeated || !words.iter().all(|words| asked.contains(words)) {
+        if server.model_calls() == calls || !repeated || !words.iter().all(|words| asked.contains(words)) {
             obeyed.push(format!("{texts:?}: {}", answer.chars().take(200).collect::<String>()));
         }
     }
-    let answer = stage.gateway.complete_as(&stage.guest_key, &said("/context"), &[]);
+    let answer = server.gateway.complete_as(&server.guest_key, &said("/context"), &[]);
     let text = visible(&answer.text());
     if !text.starts_with("You said: ") || !text.ends_with("/context") {
         obeyed.push(format!("over the OpenAI API: {}", answer.body));

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::client::Client;
-use crate::gateway::said;
-use crate::stage::{Agent, CANARY, CANARY_NAME, Stage, prompted};
+use crate::server::{Agent, CANARY, CANARY_NAME, TestServer, prompted};
+use crate::support::gateway::said;
+use crate::support::websocket::Client;
 
 /// A picture of one point.
 const PICTURE: &str =
@@ -57,40 +57,40 @@ fn links(path: &Path) -> Vec<Value> {
 }
 
 fn no_file_is_read_by(agent: Agent) {
-    let stage = Stage::new(agent);
-    let (guest, key) = (stage.guest(), stage.guest_key.clone());
-    no_file_is_read(&stage, guest, &key);
+    let server = TestServer::new(agent);
+    let (guest, key) = (server.guest(), server.guest_key.clone());
+    no_file_is_read(&server, guest, &key);
 }
 
-fn no_file_is_read(stage: &Stage, mut client: Client, key: &str) {
-    let (notes, passwd) = (stage.gateway.home.path("notes"), PathBuf::from("/etc/passwd"));
+fn no_file_is_read(server: &TestServer, mut client: Client, key: &str) {
+    let (notes, passwd) = (server.gateway.home.path("notes"), PathBuf::from("/etc/passwd"));
     let mut leaks = Vec::new();
     let mut session = client.new_session();
-    let key_file = stage.key_file();
+    let key_file = server.key_file();
     for (path, blocks) in [(&key_file, naming(&key_file)), (&notes, links(&notes)), (&passwd, links(&passwd))] {
         for block in blocks {
-            let before = stage.asked().len();
+            let before = server.asked().len();
             let (received, _) = prompted(&mut client, &session, &json!([{ "type": "text", "text": "see" }, block]));
-            if let Some(leak) = leak(stage, before, &received) {
+            if let Some(leak) = leak(server, before, &received) {
                 leaks.push(format!("{leak} by {block}"));
                 // What was told once is told again with every later request of its session.
                 session = client.new_session();
             }
         }
-        let before = stage.asked().len();
+        let before = server.asked().len();
         let mention = format!("look at @{} please", path.display());
-        let answer = stage.gateway.complete_as(key, &said(&mention), &[]);
+        let answer = server.gateway.complete_as(key, &said(&mention), &[]);
         assert_eq!(answer.status, 200, "{}", answer.body);
-        leaks.extend(leak(stage, before, &answer.body).map(|leak| format!("{leak} over the OpenAI API")));
+        leaks.extend(leak(server, before, &answer.body).map(|leak| format!("{leak} over the OpenAI API")));
     }
-    assert!(stage.model_calls() > 0, "the model was asked");
+    assert!(server.model_calls() > 0, "the model was asked");
     assert!(leaks.is_empty(), "told {leaks:#?}");
 }
 
 /// The first secret that stands in what came to the guest, or to the model since it had so many requests.
-fn leak(stage: &Stage, before: usize, received: &str) -> Option<String> {
-    let asked = stage.asked()[before..].concat();
-    let secrets = [stage.gateway.key.as_str(), CANARY, CANARY_NAME, ROOT];
+fn leak(server: &TestServer, before: usize, received: &str) -> Option<String> {
+    let asked = server.asked()[before..].concat();
+    let secrets = [server.gateway.key.as_str(), CANARY, CANARY_NAME, ROOT];
     let told = |secret: &&str| asked.contains(*secret) || received.contains(*secret);
     secrets.into_iter().find(told).map(str::to_owned)
 }
@@ -112,9 +112,9 @@ fn f2_no_file_that_a_guest_names_is_read_by_the_gemini_cli() {
 
 /// No fence stands around the operator's processes: here the settings of chat hold alone.
 fn no_file_is_read_outside_the_fence_by(agent: Agent) {
-    let stage = Stage::new(agent);
-    let (operator, key) = (stage.operator(), stage.gateway.key.clone());
-    no_file_is_read(&stage, operator, &key);
+    let server = TestServer::new(agent);
+    let (operator, key) = (server.operator(), server.gateway.key.clone());
+    no_file_is_read(&server, operator, &key);
 }
 
 #[test]

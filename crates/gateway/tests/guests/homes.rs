@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
-use crate::gateway::Home;
-use crate::stage::{Agent, Stage};
+use crate::server::{Agent, TestServer};
+use crate::support::home::Home;
 
 /// The variables that lead a program to a person's files, and where they lead by default.
 const FOLDERS: [(&str, &str); 5] = [
@@ -33,38 +33,38 @@ fn command_line(pid: u32) -> String {
 }
 
 /// The processes of the agent of this name, without the guards around them.
-fn agents(stage: &Stage, program: &str) -> Vec<u32> {
+fn agents(server: &TestServer, program: &str) -> Vec<u32> {
     let of_agent = |pid: &u32| {
         let line = command_line(*pid);
         line.contains(program) && !line.starts_with("gembridge-guard")
     };
-    stage.processes().into_iter().filter(of_agent).collect()
+    server.processes().into_iter().filter(of_agent).collect()
 }
 
 fn all_folders_are_private_with(agent: Agent, program: &str) {
-    let stage = Stage::with_variables(agent, operators);
-    let mut guest = stage.guest();
+    let server = TestServer::with_variables(agent, operators);
+    let mut guest = server.guest();
     let session = guest.new_session();
     guest.turn(&session, "hello").1.unwrap();
-    let processes = agents(&stage, program);
-    assert!(!processes.is_empty(), "{:?}", stage.processes().into_iter().map(command_line).collect::<Vec<_>>());
+    let processes = agents(&server, program);
+    assert!(!processes.is_empty(), "{:?}", server.processes().into_iter().map(command_line).collect::<Vec<_>>());
     for pid in processes {
         let environment = environment(pid);
         for (name, below) in FOLDERS {
-            let operators = stage.gateway.home.path(below);
+            let operators = server.gateway.home.path(below);
             let folder = environment.get(name).map(PathBuf::from);
             let Some(folder) = folder else { panic!("{name} is not set for `{}`", command_line(pid)) };
             assert_ne!(folder, operators, "{name} is the operator's");
             assert!(folder.starts_with(&environment["HOME"]), "{name} is {}", folder.display());
         }
     }
-    assert_no_traces(&stage, program);
+    assert_no_traces(&server, program);
 }
 
 /// Nothing was written for the guest into the operator's home.
-fn assert_no_traces(stage: &Stage, program: &str) {
+fn assert_no_traces(server: &TestServer, program: &str) {
     for (_, below) in &FOLDERS[1..] {
-        let folder = stage.gateway.home.path(below).join(program);
+        let folder = server.gateway.home.path(below).join(program);
         assert!(!folder.exists(), "{} was made for a guest", folder.display());
     }
 }

@@ -7,9 +7,10 @@ use std::path::Path;
 use gembridge_testkit::Record;
 use serde_json::{Value, json};
 
-use crate::client::Client;
-use crate::gateway::{Gateway, Home};
-use crate::stage::{Agent, Stage};
+use crate::server::{Agent, TestServer};
+use crate::support::gateway::Gateway;
+use crate::support::home::Home;
+use crate::support::websocket::Client;
 
 /// What the gateway itself answers.
 const SERVED: [&str; 13] = [
@@ -143,26 +144,26 @@ fn send_all(client: &mut Client, session: &str, attack: &Attack, folders: &[Stri
 }
 
 /// The folders that a guest can name: one that is there, and its agent's own, which it would have to guess.
-fn folders(stage: &Stage) -> Vec<String> {
-    let own = stage.processes().into_iter().map(|pid| format!("/proc/{pid}/cwd"));
+fn folders(server: &TestServer) -> Vec<String> {
+    let own = server.processes().into_iter().map(|pid| format!("/proc/{pid}/cwd"));
     ["/tmp".to_owned()].into_iter().chain(own).collect()
 }
 
 fn nothing_runs_by(agent: Agent) {
-    let stage = Stage::new(agent);
-    let attack = Attack { marker: stage.gateway.home.path("marker"), secret: stage.key_file() };
-    let mut guest = stage.guest();
+    let server = TestServer::new(agent);
+    let attack = Attack { marker: server.gateway.home.path("marker"), secret: server.key_file() };
+    let mut guest = server.guest();
     let opened = guest.call("session/new", &json!({ "cwd": "/", "mcpServers": [] }));
     let session = match &opened {
         Ok(opened) => opened["sessionId"].as_str().unwrap().to_owned(),
         // It serves no guest: the operator's own session is what is left to try.
-        Err(_) => stage.operator().new_session(),
+        Err(_) => server.operator().new_session(),
     };
     if opened.is_ok() {
         // An agent forks only what has begun.
         guest.turn(&session, "hello").1.unwrap();
     }
-    let answered = send_all(&mut guest, &session, &attack, &folders(&stage));
+    let answered = send_all(&mut guest, &session, &attack, &folders(&server));
     let printed = fs::read_to_string(&attack.marker).ok();
     assert!(printed.is_none(), "{agent:?} ran a program of the guest's, which printed {printed:?}");
     assert!(answered.is_empty(), "{agent:?}: {answered:#?}");
@@ -206,7 +207,7 @@ fn received(gateway: &Gateway, name: &str) -> Vec<Value> {
 
 #[test]
 fn f1_of_all_published_methods_only_those_that_the_gateway_serves_reach_an_agent() {
-    let gateway = Home::new().with_fake(&["--record", "received"], "").serve_fake();
+    let gateway = Home::for_serving().with_fake(&["--record", "received"], "").serve_fake();
     let ann = gateway.home.key("ann");
     let mut guest = Client::connect_to(gateway.address, &ann, "/acp").unwrap();
     guest.call("initialize", &json!({ "protocolVersion": 1 })).unwrap();

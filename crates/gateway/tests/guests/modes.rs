@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::client::Client;
-use crate::gateway::said;
-use crate::stage::{Agent, Stage, calling, prompted};
+use crate::server::{Agent, TestServer, calling, prompted};
+use crate::support::gateway::said;
+use crate::support::websocket::Client;
 
 /// The modes of this agent in which it does more than answer and ask.
 fn privileged(agent: Agent) -> &'static [&'static str] {
@@ -71,21 +71,21 @@ fn set_privileged(guest: &mut Client, agent: Agent, opened: &Value) -> Vec<Strin
 }
 
 fn neither_modes_nor_tools_of(agent: Agent) {
-    let stage = Stage::new(agent);
-    let written = stage.gateway.home.path("written");
-    let mut guest = stage.guest();
+    let server = TestServer::new(agent);
+    let written = server.gateway.home.path("written");
+    let mut guest = server.guest();
     let opened = guest.call("session/new", &json!({ "cwd": "/", "mcpServers": [] })).unwrap();
     let session = opened["sessionId"].as_str().unwrap();
     guest.turn(session, "hello").1.unwrap();
     let taken = set_privileged(&mut guest, agent, &opened);
     let mut told = String::new();
-    for call in own_tools(agent, written.to_str().unwrap(), stage.key_file().to_str().unwrap()) {
+    for call in own_tools(agent, written.to_str().unwrap(), server.key_file().to_str().unwrap()) {
         let text = json!([{ "type": "text", "text": calling(&call) }]);
         told.push_str(&prompted(&mut guest, session, &text).0);
     }
     assert!(!written.exists(), "{agent:?} wrote a file for a guest, in the modes {taken:?}");
-    told.push_str(&stage.asked().concat());
-    assert!(!told.contains(&stage.gateway.key), "{agent:?} read the operator's key for a guest");
+    told.push_str(&server.asked().concat());
+    assert!(!told.contains(&server.gateway.key), "{agent:?} read the operator's key for a guest");
     assert!(taken.is_empty(), "{agent:?} took {taken:?}");
 }
 
@@ -107,17 +107,17 @@ fn f3_a_guest_sets_no_privileged_mode_and_runs_no_tool_of_the_gemini_cli() {
 /// Its shell cannot be turned off.
 #[test]
 fn f3_codex_serves_no_guest_and_says_why_over_either_api() {
-    let stage = Stage::new(Agent::Codex);
-    let (written, key) = (stage.gateway.home.path("written"), stage.key_file());
+    let server = TestServer::new(Agent::Codex);
+    let (written, key) = (server.gateway.home.path("written"), server.key_file());
     let [call] = &own_tools(Agent::Codex, written.to_str().unwrap(), key.to_str().unwrap())[..] else { unreachable!() };
     let reading = calling(call);
 
-    let mut guest = stage.guest();
+    let mut guest = server.guest();
     let opened = guest.call("session/new", &json!({ "cwd": "/", "mcpServers": [] }));
     if let Ok(opened) = &opened {
         let session = opened["sessionId"].as_str().unwrap();
         let before = prompted(&mut guest, session, &json!([{ "type": "text", "text": reading }])).0;
-        let leaked = [before, stage.asked().concat()].concat().contains(&stage.gateway.key);
+        let leaked = [before, server.asked().concat()].concat().contains(&server.gateway.key);
         let taken = set_privileged(&mut guest, Agent::Codex, opened);
         prompted(&mut guest, session, &json!([{ "type": "text", "text": reading }]));
         panic!("it was served: leaked {leaked}, took {taken:?}, wrote {}", written.exists());
@@ -125,11 +125,11 @@ fn f3_codex_serves_no_guest_and_says_why_over_either_api() {
     let refusal = opened.unwrap_err();
     assert!(refusal["message"].as_str().unwrap().contains("tools"), "{refusal}");
 
-    let answer = stage.gateway.complete_as(&stage.guest_key, &said(&reading), &[]);
+    let answer = server.gateway.complete_as(&server.guest_key, &said(&reading), &[]);
     assert_eq!((answer.status, answer.code().as_str()), (403, "forbidden"), "{}", answer.body);
     assert!(answer.json()["error"]["message"].as_str().unwrap().contains("tools"), "{}", answer.body);
-    assert_eq!(stage.model_calls(), 0, "the model was not asked");
+    assert_eq!(server.model_calls(), 0, "the model was not asked");
 
-    let answer = stage.gateway.complete_as(&stage.gateway.key, &said("hello"), &[]);
+    let answer = server.gateway.complete_as(&server.gateway.key, &said("hello"), &[]);
     assert_eq!((answer.status, answer.text().as_str()), (200, "You said: hello"), "the operator is served");
 }

@@ -5,8 +5,9 @@ use std::path::Path;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::gateway::{Gateway, Home, read_lines, said};
-use crate::http::Answer;
+use crate::support::gateway::{Gateway, read_lines, said};
+use crate::support::home::Home;
+use crate::support::http::Answer;
 
 /// The newest line of the record that is a prompt.
 fn newest(record: &Path) -> Value {
@@ -31,7 +32,7 @@ fn go_on(gateway: &Gateway, first: &str, answer: &Answer) -> Answer {
 
 #[test]
 fn a_full_context_ends_by_length_and_the_next_request_begins_a_session_that_is_told_everything() {
-    let home = Home::new();
+    let home = Home::for_serving();
     let record = home.path("record");
     let gateway = home.with_fake(&["--record", record.to_str().unwrap()], "").serve_fake();
     for first in ["say half of it ;; stop max_tokens", "say half of it ;; error 400 the context window is full"] {
@@ -54,7 +55,7 @@ fn a_full_context_ends_by_length_and_the_next_request_begins_a_session_that_is_t
 
 #[test]
 fn a_named_session_outlives_its_agent_and_the_gateway() {
-    let home = Home::new();
+    let home = Home::for_serving();
     let record = home.path("record");
     let mut gateway = home.with_fake(&["--record", record.to_str().unwrap()], "").serve_fake();
     let first = gateway.complete("say one");

@@ -4,8 +4,9 @@ use std::net::TcpStream;
 
 use rustix::process::Signal;
 
-use crate::gateway::{Gateway, Home};
-use crate::http::{Connection, End};
+use crate::support::gateway::Gateway;
+use crate::support::home::Home;
+use crate::support::http::{Connection, End};
 
 /// A connection that was there before; it answers once per request.
 fn ready(connection: &mut Connection) -> std::io::Result<u16> {
@@ -20,7 +21,7 @@ fn agents_of(gateway: &Gateway) -> usize {
 
 #[test]
 fn r13_twenty_streams_end_whole_while_new_work_is_refused() {
-    let mut gateway = Home::new().serve();
+    let mut gateway = Home::for_serving().serve();
     let mut streams: Vec<_> = (0..20).map(|_| gateway.stream("slow 100 100")).collect();
     for stream in &mut streams {
         assert_eq!(stream.status, 200);
@@ -39,7 +40,7 @@ fn r13_twenty_streams_end_whole_while_new_work_is_refused() {
 
 #[test]
 fn r13_readiness_is_gone_at_once_for_whoever_is_still_connected() {
-    let home = Home::new();
+    let home = Home::for_serving();
     let gate = home.path("gate");
     let prompt = format!("say begun ;; until {} ;; say done", gate.display());
     let mut gateway = home.with_fake(&[], "").serve_fake();
@@ -74,8 +75,8 @@ fn r13_readiness_is_gone_at_once_for_whoever_is_still_connected() {
 
 #[test]
 fn r13_turns_that_take_longer_are_cut_with_a_word_and_the_exit_is_clean() {
-    let home = Home::new();
-    home.configure("[server]\ndrain = '1s'\n");
+    let home = Home::for_serving();
+    home.configure_serving("[server]\ndrain = '1s'\n");
     let mut gateway = home.serve();
     let mut stream = gateway.stream("slow 3000 100");
     stream.until(" ");
@@ -88,9 +89,9 @@ fn r13_turns_that_take_longer_are_cut_with_a_word_and_the_exit_is_clean() {
 
 #[test]
 fn r13_a_second_signal_is_immediate_and_leaves_no_process() {
-    let home = Home::new();
+    let home = Home::for_serving();
     // Longer than anybody waits here for the end of the process.
-    home.configure("[server]\ndrain = '10m'\n");
+    home.configure_serving("[server]\ndrain = '10m'\n");
     let mut gateway = home.serve();
     let mut stream = gateway.stream("slow 30000 100");
     stream.until(" ");

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
-use crate::gateway::Home;
+use crate::support::home::Home;
 
 fn mode(path: &std::path::Path) -> u32 {
     fs::metadata(path).unwrap().permissions().mode() & 0o777
@@ -11,7 +11,7 @@ fn mode(path: &std::path::Path) -> u32 {
 
 #[test]
 fn s1_f16_the_first_run_makes_a_key_keeps_it_private_and_prints_it_into_no_file() {
-    let home = Home::new();
+    let home = Home::for_serving();
     fs::set_permissions(home.config(""), fs::Permissions::from_mode(0o755)).unwrap();
     let mut gateway = home.serve();
     let banner = gateway.stdout();
@@ -29,7 +29,7 @@ fn s1_f16_the_first_run_makes_a_key_keeps_it_private_and_prints_it_into_no_file(
     let key = gateway.key.clone();
     gateway.signal(rustix::process::Signal::TERM);
     assert!(gateway.ended().success());
-    let home = std::mem::replace(&mut gateway.home, Home::new());
+    let home = std::mem::replace(&mut gateway.home, Home::for_serving());
     let again = home.serve();
     assert_eq!(again.key, key);
     assert!(!again.stdout().contains(&key));
@@ -38,7 +38,7 @@ fn s1_f16_the_first_run_makes_a_key_keeps_it_private_and_prints_it_into_no_file(
 
 #[test]
 fn a_token_of_the_environment_is_a_key_and_no_other_is_made() {
-    let gateway = Home::new().serve_with(&["--agent", "demo"], &[("BEARER_TOKEN", "token-of-the-operator")]);
+    let gateway = Home::for_serving().serve_with(&["--agent", "demo"], &[("BEARER_TOKEN", "token-of-the-operator")]);
     assert_eq!(gateway.get_as("token-of-the-operator", "/metrics").status, 200);
     assert_eq!(gateway.get_as("token-of-somebody", "/metrics").status, 401);
     assert!(!gateway.home.config("keys.toml").exists());
@@ -47,7 +47,7 @@ fn a_token_of_the_environment_is_a_key_and_no_other_is_made() {
 
 #[test]
 fn with_nothing_installed_the_demo_agent_answers_and_every_place_says_so() {
-    let mut gateway = Home::new().serve_with(&[], &[]);
+    let mut gateway = Home::for_serving().serve_with(&[], &[]);
     assert!(gateway.stdout().contains("Demo agent, since no agent is installed"), "{}", gateway.stdout());
     gateway.wait_for("the log's word", |gateway| gateway.stderr().contains("no agent is installed").then_some(()));
     assert!(gateway.complete("hello").text().contains("demo agent"));
@@ -55,16 +55,16 @@ fn with_nothing_installed_the_demo_agent_answers_and_every_place_says_so() {
 
 #[test]
 fn a_revoked_first_key_leaves_nothing_behind() {
-    let gateway = Home::new().serve();
+    let gateway = Home::for_serving().serve();
     assert!(gateway.home.state("key").exists());
-    gateway.home.run(&["keys", "revoke", "admin"]);
+    gateway.home.stdout_of(&["keys", "revoke", "admin"]);
     assert!(!gateway.home.state("key").exists());
     assert_eq!(gateway.get("/v1/models").status, 401);
 }
 
 #[test]
 fn a_settings_file_that_is_not_there_is_told_once() {
-    let home = Home::new();
+    let home = Home::for_serving();
     let (code, said) = home.refused(&["--config", "/nonexistent/gembridge.toml"]);
     assert_ne!(code, 0);
     assert_eq!(said.to_lowercase().matches("no such file").count(), 1, "{said}");

@@ -1,6 +1,7 @@
 //! Agents that do not start: who is told what, and when.
 
-use crate::gateway::{Gateway, Home};
+use crate::support::gateway::Gateway;
+use crate::support::home::Home;
 
 fn ready(gateway: &Gateway) -> u16 {
     gateway.ask("GET", "/readyz", &[], None).status
@@ -15,7 +16,7 @@ fn restarts(gateway: &Gateway) -> u64 {
 
 #[test]
 fn r2_an_open_circuit_is_not_ready_and_says_when_to_come_back_until_the_agent_is_well() {
-    let home = Home::new();
+    let home = Home::for_serving();
     let broken = home.path("broken");
     std::fs::write(&broken, "").unwrap();
     let mode = format!("crash-start-while:{}", broken.display());
@@ -33,7 +34,7 @@ fn r2_an_open_circuit_is_not_ready_and_says_when_to_come_back_until_the_agent_is
 
 #[test]
 fn r3_whoever_comes_at_the_end_of_a_hung_start_is_told_to_come_back_and_whoever_waited_that_it_took_too_long() {
-    let home = Home::new().with_fake(&["--mode", "hang-init"], "");
+    let home = Home::for_serving().with_fake(&["--mode", "hang-init"], "");
     let text = std::fs::read_to_string(home.config("gembridge.toml")).unwrap();
     std::fs::write(home.config("gembridge.toml"), format!("{text}limits = {{ start_seconds = 2 }}\n")).unwrap();
     let mut gateway = home.serve_fake();
@@ -53,7 +54,7 @@ fn r3_whoever_comes_at_the_end_of_a_hung_start_is_told_to_come_back_and_whoever_
 
 #[test]
 fn an_agent_may_have_limits_of_its_own() {
-    let home = Home::new();
+    let home = Home::for_serving();
     let gate = home.path("gate");
     let home = home.with_fake(&[], "limits.turns = 50\n");
     let text = std::fs::read_to_string(home.config("gembridge.toml")).unwrap();
@@ -83,7 +84,7 @@ fn an_agent_may_have_limits_of_its_own() {
 
 #[test]
 fn a_setup_has_one_fingerprint_from_its_first_answer_on() {
-    let gateway = Home::new().serve();
+    let gateway = Home::for_serving().serve();
     let mut fingerprints: Vec<_> =
         (0..3).map(|_| gateway.complete("hello").json()["system_fingerprint"].as_str().unwrap().to_owned()).collect();
     fingerprints.dedup();

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use crate::gateway::{Gateway, Home, said};
+use crate::support::gateway::{Gateway, said};
+use crate::support::home::Home;
 
 /// What the agent of a key was started with.
 fn surroundings(gateway: &Gateway, key: &str) -> Value {
@@ -26,7 +27,7 @@ fn files_in(folder: &std::path::Path) -> Vec<PathBuf> {
 
 #[test]
 fn s18_two_keys_share_no_process_no_home_and_no_folder() {
-    let gateway = Home::new().with_fake(&[], "").serve_fake();
+    let gateway = Home::for_serving().with_fake(&[], "").serve_fake();
     let operators = surroundings(&gateway, &gateway.key);
     assert_eq!(home_of(&operators), gateway.home.path(""), "the operator's agent is at home");
     let (ann, bob) = (gateway.home.key("ann"), gateway.home.key("bob"));
@@ -46,11 +47,13 @@ fn s18_two_keys_share_no_process_no_home_and_no_folder() {
 
 #[test]
 fn s18_a_workspace_is_open_to_the_operator_alone_and_the_refusal_says_why() {
-    let home = Home::new();
+    let home = Home::for_serving();
     let workspace = home.path("project");
     std::fs::create_dir(&workspace).unwrap();
     let program = gembridge_testkit::fake_agent_path();
-    home.configure(&format!("[agents.fake]\ncommand = {program:?}\nmode = 'agent'\nworkspace = {workspace:?}\n"));
+    home.configure_serving(&format!(
+        "[agents.fake]\ncommand = {program:?}\nmode = 'agent'\nworkspace = {workspace:?}\n"
+    ));
     let gateway = home.serve_fake();
     let ann = gateway.home.key("ann");
     assert_eq!(surroundings(&gateway, &gateway.key)["cwd"], workspace.to_str().unwrap());
@@ -63,7 +66,7 @@ fn s18_a_workspace_is_open_to_the_operator_alone_and_the_refusal_says_why() {
 
 #[test]
 fn fence_guests_agent_reads_no_key_no_log_and_nothing_of_the_gateways_process() {
-    let gateway = Home::new().with_fake(&[], "").serve_fake();
+    let gateway = Home::for_serving().with_fake(&[], "").serve_fake();
     let (ann, bob) = (gateway.home.key("ann"), gateway.home.key("bob"));
     let of_bob = surroundings(&gateway, &bob);
     let secrets = [
@@ -92,7 +95,7 @@ fn fence_guests_agent_reads_no_key_no_log_and_nothing_of_the_gateways_process() 
 
 #[test]
 fn fence_turned_off_leaves_guests_only_agents_that_have_no_way_to_a_file() {
-    let gateway = Home::new().with_fake(&[], "guests.fence = false").serve_fake();
+    let gateway = Home::for_serving().with_fake(&[], "guests.fence = false").serve_fake();
     let ann = gateway.home.key("ann");
     let refused = gateway.complete_as(&ann, &said("env"), &[]);
     assert_eq!((refused.status, refused.code().as_str()), (403, "forbidden"), "{}", refused.body);
@@ -100,8 +103,8 @@ fn fence_turned_off_leaves_guests_only_agents_that_have_no_way_to_a_file() {
     assert!(told.contains("cannot be kept from the operator's files"), "{told}");
     assert_eq!(surroundings(&gateway, &gateway.key)["cwd"].as_str().map(|cwd| cwd.contains("runs")), Some(true));
 
-    let home = Home::new();
-    home.configure("guests.fence = false");
+    let home = Home::for_serving();
+    home.configure_serving("guests.fence = false");
     let gateway = home.serve();
     let ann = gateway.home.key("ann");
     assert_eq!(gateway.complete_as(&ann, &said("hello"), &[]).status, 200, "the demo agent opens no file");
@@ -109,7 +112,7 @@ fn fence_turned_off_leaves_guests_only_agents_that_have_no_way_to_a_file() {
 
 #[test]
 fn fence_leaves_the_demo_agent_what_it_needs_for_a_guest() {
-    let gateway = Home::new().serve();
+    let gateway = Home::for_serving().serve();
     let ann = gateway.home.key("ann");
     assert_eq!(gateway.complete_as(&ann, &said("hello"), &[]).status, 200);
 }

@@ -7,8 +7,9 @@ use std::thread;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde_json::{Value, json};
 
-use crate::gateway::{Gateway, Home};
-use crate::http::Answer;
+use crate::support::gateway::Gateway;
+use crate::support::home::Home;
+use crate::support::http::Answer;
 
 fn admin(gateway: &Gateway, method: &str, path: &str, body: Option<&Value>) -> Answer {
     let bearer = format!("Bearer {}", gateway.key);
@@ -42,7 +43,7 @@ fn check(gateway: &Gateway, all: &[Made]) {
     for Made { name, key, is_good } in all {
         assert_eq!(status(gateway, key), if *is_good { 200 } else { 401 }, "{name}");
     }
-    let listed: Value = serde_json::from_str(&gateway.home.run(&["keys", "list", "--json"])).unwrap();
+    let listed: Value = serde_json::from_str(&gateway.home.stdout_of(&["keys", "list", "--json"])).unwrap();
     let mut listed: Vec<_> = listed.as_array().unwrap().iter().map(|key| key["name"].as_str().unwrap()).collect();
     let mut expected: Vec<_> = all.iter().filter(|made| made.is_good).map(|made| made.name.as_str()).collect();
     expected.push("admin");
@@ -53,7 +54,7 @@ fn check(gateway: &Gateway, all: &[Made]) {
 
 #[test]
 fn f5_sixteen_parallel_writers_and_a_command_beside_them_lose_no_key_and_no_revocation() {
-    let gateway = Home::new().serve();
+    let gateway = Home::for_serving().serve();
     let over_http = |writer: usize| {
         let mut all = Vec::new();
         for round in 0..4 {
@@ -74,7 +75,7 @@ fn f5_sixteen_parallel_writers_and_a_command_beside_them_lose_no_key_and_no_revo
         let key = gateway.home.key(&name);
         let is_good = number.is_multiple_of(2);
         if !is_good {
-            gateway.home.run(&["keys", "revoke", &name]);
+            gateway.home.stdout_of(&["keys", "revoke", &name]);
         }
         assert_eq!(status(&gateway, &key), if is_good { 200 } else { 401 }, "{name}");
         Made { name, key, is_good }
@@ -117,7 +118,7 @@ fn doctor(home: &Home) -> Value {
 
 #[test]
 fn f5_a_damaged_entry_costs_that_entry_and_is_reported_without_its_contents() {
-    let gateway = Home::new().serve();
+    let gateway = Home::for_serving().serve();
     let (ann, bob) = (create(&gateway, "ann"), create(&gateway, "bob"));
     let path = gateway.home.config("keys.toml");
     let damaged = entry("eve", "gb-canary") + &entry("gb canary", &"0".repeat(64)) + "[[keys]]\nname = 'gb-canary\n";
@@ -145,7 +146,7 @@ fn f5_a_damaged_entry_costs_that_entry_and_is_reported_without_its_contents() {
     let copy = fs::read_to_string(copy.expect("a copy of the damaged file")).unwrap();
     assert!(copy.contains(&damaged), "{copy}");
     assert!(gateway.stderr().contains("keys.toml.damaged-"), "{}", gateway.stderr());
-    let said = gateway.stderr() + &report.to_string() + &gateway.home.run(&["keys", "list"]);
+    let said = gateway.stderr() + &report.to_string() + &gateway.home.stdout_of(&["keys", "list"]);
     assert!(!said.contains("canary"), "{said}");
     let again = restarted(gateway);
     assert_eq!([&ann, &carl, &bob].map(|key| status(&again, key)), [200, 200, 401]);
@@ -153,7 +154,7 @@ fn f5_a_damaged_entry_costs_that_entry_and_is_reported_without_its_contents() {
 
 #[test]
 fn f5_a_name_that_stands_twice_admits_nobody_whose_key_may_have_been_revoked() {
-    let gateway = Home::new().serve();
+    let gateway = Home::for_serving().serve();
     let (old, path) = (create(&gateway, "ann"), gateway.home.config("keys.toml"));
     let with_old = fs::read_to_string(&path).unwrap();
     revoke(&gateway, "ann");
@@ -181,7 +182,7 @@ fn f5_a_name_that_stands_twice_admits_nobody_whose_key_may_have_been_revoked() {
 
 #[test]
 fn f18_a_fifo_in_the_place_of_the_keys_freezes_nothing_and_changes_no_key() {
-    let mut gateway = Home::new().serve();
+    let mut gateway = Home::for_serving().serve();
     let path = gateway.home.config("keys.toml");
     fs::remove_file(&path).unwrap();
     mknodat(CWD, &path, FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();

@@ -5,14 +5,15 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 
-use crate::gateway::{Home, post, read_lines, said};
-use crate::http::{Connection, End, Events};
+use crate::support::gateway::{post, read_lines, said};
+use crate::support::home::Home;
+use crate::support::http::{Connection, End, Events};
 
 const CLIENTS: usize = 200;
 
 #[test]
 fn r12_two_hundred_streams_at_once_all_arrive_whole_and_none_waits_much_longer() {
-    let gateway = Home::new().serve();
+    let gateway = Home::for_serving().serve();
     let everybody = Barrier::new(CLIENTS);
     let mut times: Vec<Duration> = std::thread::scope(|scope| {
         let clients: Vec<_> = (0..CLIENTS)
@@ -40,7 +41,7 @@ fn r12_two_hundred_streams_at_once_all_arrive_whole_and_none_waits_much_longer()
 
 #[test]
 fn r11_with_64_descriptors_a_hundred_streams_are_served_or_told_and_the_gateway_goes_on() {
-    let mut gateway = Home::new().with_fake(&[], "").serve_fake_within(64);
+    let mut gateway = Home::for_serving().with_fake(&[], "").serve_fake_within(64);
     let streams: Vec<_> = (0..100).map(|_| gateway.stream("say here ;; sleep 3000")).collect();
     let served = streams.iter().filter(|stream| stream.status == 200).count();
     let told = streams.iter().filter(|stream| stream.status == 503).count();
@@ -56,7 +57,7 @@ fn r11_with_64_descriptors_a_hundred_streams_are_served_or_told_and_the_gateway_
 
 #[test]
 fn r11_a_session_that_finds_no_descriptor_is_told_to_come_back() {
-    let mut gateway = Home::new().with_fake(&[], "").serve_fake();
+    let mut gateway = Home::for_serving().with_fake(&[], "").serve_fake();
     let pid = Pid::from_raw(gateway.pid().cast_signed()).unwrap();
     let mut connection = gateway.connect();
     let ask = |connection: &mut Connection| {
@@ -85,13 +86,13 @@ fn r11_a_session_that_finds_no_descriptor_is_told_to_come_back() {
 
 #[test]
 fn r8_a_client_that_leaves_cancels_its_turn() {
-    let home = Home::new();
+    let home = Home::for_serving();
     let record = home.path("record");
     let mut gateway = home.with_fake(&["--record", record.to_str().unwrap()], "").serve_fake();
     let mut stream = gateway.stream("say hello ;; wait-cancel");
     stream.until("hello");
     drop(stream);
-    let cancelled = |_: &mut crate::gateway::Gateway| {
+    let cancelled = |_: &mut crate::support::gateway::Gateway| {
         read_lines(&record).iter().any(|line| line["recv"]["method"] == "session/cancel").then_some(())
     };
     gateway.wait_for("the cancel", cancelled);
@@ -103,7 +104,7 @@ fn r8_a_client_that_leaves_cancels_its_turn() {
 
 #[test]
 fn r19_a_line_that_is_full_refuses_exactly_those_that_are_too_many() {
-    let home = Home::new();
+    let home = Home::for_serving();
     let gate = home.path("gate");
     let prompt = format!("until {} ;; say done", gate.display());
     let mut gateway = home.with_fake(&[], "limits.turns = 1\nlimits.queue = 4\n").serve_fake();
@@ -147,7 +148,7 @@ fn r19_a_line_that_is_full_refuses_exactly_those_that_are_too_many() {
 #[test]
 fn sessions_that_wait_are_cleared_so_that_new_ones_find_room() {
     let settings = "limits.sessions = 24\nlimits.idle_sessions = 4\n";
-    let mut gateway = Home::new().with_fake(&[], settings).serve_fake();
+    let mut gateway = Home::for_serving().with_fake(&[], settings).serve_fake();
     for round in 0..60 {
         let answer = gateway.complete(&format!("say {round}"));
         // The table may be full for a moment between two looks.

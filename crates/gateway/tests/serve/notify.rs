@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use crate::gateway::Home;
-use crate::http::PATIENCE;
+use crate::support::home::Home;
+use crate::support::http::PATIENCE;
 
 #[test]
 fn r20_ready_comes_when_it_serves_the_heart_beats_and_stopping_is_told() {
-    let home = Home::new();
+    let home = Home::for_serving();
     let path = home.path("notify");
     let socket = UnixDatagram::bind(&path).unwrap();
     socket.set_read_timeout(Some(PATIENCE)).unwrap();

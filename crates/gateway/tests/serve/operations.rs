@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::gateway::{Gateway, Home, post, read_lines, said};
-use crate::http::Answer;
+use crate::support::gateway::{Gateway, post, read_lines, said};
+use crate::support::home::Home;
+use crate::support::http::Answer;
 
 fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -23,7 +24,7 @@ fn metrics_in(text: &str) -> BTreeSet<String> {
 #[test]
 fn every_metric_of_the_dashboard_and_the_alerts_exists() {
     // Nothing has happened yet: an increase from 0 shows, and one from nothing does not.
-    let gateway = Home::new().serve();
+    let gateway = Home::for_serving().serve();
     let served = gateway.get("/metrics").body;
     for line in [
         "gembridge_connections_refused_total 0",
@@ -50,7 +51,7 @@ fn every_metric_of_the_dashboard_and_the_alerts_exists() {
 
 #[test]
 fn what_is_refused_for_its_rate_is_counted() {
-    let home = Home::new();
+    let home = Home::for_serving();
     fs::write(home.config("gembridge.toml"), "[limits]\nrequests = 3\n").unwrap();
     let gateway = home.serve();
     let statuses: Vec<_> = (0..5).map(|_| gateway.get("/v1/models")).collect();
@@ -63,30 +64,30 @@ fn what_is_refused_for_its_rate_is_counted() {
 
 #[test]
 fn who_is_no_admin_is_told_a_command_that_makes_one() {
-    let gateway = Home::new().serve();
+    let gateway = Home::for_serving().serve();
     let user = gateway.home.key("ann");
     let refused = gateway.get_as(&user, "/admin/status");
     assert_eq!(refused.status, 403);
     let message = refused.json()["error"]["message"].as_str().unwrap().to_owned();
     let command = message.split('`').nth(1).expect("the way out").replace("NAME", "bob");
     let args: Vec<_> = command.split(' ').skip(1).collect();
-    let admin = gateway.home.run(&args).trim().to_owned();
+    let admin = gateway.home.stdout_of(&args).trim().to_owned();
     let mut gateway = gateway;
     gateway.wait_for("the new key", |gateway| (gateway.get_as(&admin, "/admin/status").status == 200).then_some(()));
 }
 
 #[test]
 fn s33_the_audit_says_who_asked_for_what_and_what_agents_were_allowed() {
-    let project = Home::new();
+    let project = Home::for_serving();
     let folder = project.path("project");
     fs::create_dir(&folder).unwrap();
     let settings = format!(
         "permissions.policy = 'deny'\n[agents.demo]\nmode = 'agent'\nworkspace = {:?}\n",
         folder.to_str().unwrap()
     );
-    project.configure(&settings);
+    project.configure_serving(&settings);
     let mut gateway = project.serve();
-    let ann = gateway.home.run(&["keys", "create", "ann", "--admin"]).trim().to_owned();
+    let ann = gateway.home.stdout_of(&["keys", "create", "ann", "--admin"]).trim().to_owned();
     let answer = gateway.complete_as(&ann, &said("permission rm canary-command"), &[]);
     assert_eq!(answer.status, 200, "{}", answer.body);
     let session = answer.header("x-session-id").unwrap().to_owned();
@@ -120,7 +121,7 @@ fn s33_the_audit_says_who_asked_for_what_and_what_agents_were_allowed() {
 
 #[test]
 fn the_log_has_a_record_at_the_start_and_at_the_end_of_each_request() {
-    let mut gateway = Home::new().serve();
+    let mut gateway = Home::for_serving().serve();
     let answer = gateway.complete("hello");
     let number = answer.header("x-request-id").unwrap().to_owned();
     let said = gateway.wait_for("the end's record", |gateway| {
@@ -137,7 +138,7 @@ fn the_log_has_a_record_at_the_start_and_at_the_end_of_each_request() {
 
 #[test]
 fn an_agent_that_says_no_word_has_no_first_token() {
-    let mut gateway = Home::new().serve();
+    let mut gateway = Home::for_serving().serve();
     // An error of its protocol is the agent's, whatever its code says about us.
     let answer = gateway.complete("error -32601 no such thing");
     assert_eq!((answer.status, &answer.json()["error"]["code"]), (502, &"agent_error".into()), "{}", answer.body);
@@ -153,7 +154,7 @@ fn an_agent_that_says_no_word_has_no_first_token() {
 
 #[test]
 fn the_log_has_the_number_of_what_was_no_request() {
-    let mut gateway = Home::new().serve();
+    let mut gateway = Home::for_serving().serve();
     let headers: Vec<_> = (0..200).map(|_| ("x-many", "1")).collect();
     for (method, headers, status) in [("hello there", &[][..], 400), ("GET", &headers[..], 431)] {
         let refused = gateway.ask(method, "/health", headers, None);
@@ -179,7 +180,7 @@ fn end_of(gateway: &mut Gateway, number: &str) -> Value {
 
 #[test]
 fn the_end_of_a_refused_request_says_what_was_asked() {
-    let home = Home::new();
+    let home = Home::for_serving();
     let (gate, log) = (home.path("gate"), home.path("log.jsonl"));
     let home = home.with_fake(&[], "limits.turns = 1\nlimits.queue = 1\n");
     let mut gateway = home.serve_with(&["--agent", "fake"], &[("LOG_FILE", log.to_str().unwrap())]);

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::gateway::{Gateway, Home};
-use crate::http::PATIENCE;
+use crate::support::gateway::Gateway;
+use crate::support::home::Home;
+use crate::support::http::PATIENCE;
 
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 const HOST: &str = "bridge.example.org";
@@ -157,7 +158,7 @@ impl Drop for Nginx {
 
 #[test]
 fn nginx_passes_streams_and_sockets_on_and_keeps_the_metrics_inside() {
-    let mut gateway = Home::new().serve_with(&["--agent", "demo", "--behind-proxy", "--allow-host", HOST], &[]);
+    let mut gateway = Home::for_serving().serve_with(&["--agent", "demo", "--behind-proxy", "--allow-host", HOST], &[]);
     let nginx = Nginx::before(&gateway);
     let key = format!("authorization: Bearer {}", gateway.key);
     let body = r#"{"model":"demo","stream":true,"messages":[{"role":"user","content":"hello"}]}"#;
@@ -184,7 +185,7 @@ fn nginx_passes_streams_and_sockets_on_and_keeps_the_metrics_inside() {
     let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/deployment.md")).unwrap();
     let allowing = ["origins", "allow", &origin];
     assert!(page.contains(&format!("\ngembridge {}\n", allowing.join(" "))), "the page says how it is allowed");
-    gateway.home.run(&allowing);
+    gateway.home.stdout_of(&allowing);
     gateway.wait_for("the allowed origin", |_| {
         nginx.status_line("/acp", &asked).starts_with("HTTP/1.1 101").then_some(())
     });
@@ -192,7 +193,7 @@ fn nginx_passes_streams_and_sockets_on_and_keeps_the_metrics_inside() {
 
 #[test]
 fn nginx_does_not_let_a_client_say_which_host_it_asked_for() {
-    let gateway = Home::new().serve_with(&["--agent", "demo", "--behind-proxy", "--allow-host", HOST], &[]);
+    let gateway = Home::for_serving().serve_with(&["--agent", "demo", "--behind-proxy", "--allow-host", HOST], &[]);
     let nginx = Nginx::before(&gateway);
     let key = format!("authorization: Bearer {}", gateway.key);
     let ask = |host: &str, forwarded: &str| {

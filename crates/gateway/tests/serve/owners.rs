@@ -2,7 +2,8 @@
 
 use std::fs;
 
-use crate::gateway::{Gateway, Home, said};
+use crate::support::gateway::{Gateway, said};
+use crate::support::home::Home;
 
 /// A session of this key.
 fn session(gateway: &Gateway, key: &str) -> String {
@@ -17,11 +18,11 @@ fn goes_on(gateway: &Gateway, key: &str, session: &str) -> u16 {
 
 /// A gateway whose agent works in the operator's folder, which only admin keys may use.
 fn in_the_workspace() -> Gateway {
-    let home = Home::new();
+    let home = Home::for_serving();
     let folder = home.path("project");
     fs::create_dir(&folder).unwrap();
     let program = gembridge_testkit::fake_agent_path();
-    home.configure(&format!(
+    home.configure_serving(&format!(
         "[agents.fake]\ncommand = {:?}\nmode = 'agent'\nworkspace = {:?}\n",
         program.to_str().unwrap(),
         folder.to_str().unwrap()
@@ -37,11 +38,11 @@ fn was_closed(gateway: &Gateway, session: &str) -> bool {
 
 #[test]
 fn f11_a_new_key_with_an_old_name_sees_nothing_of_the_old_one() {
-    let gateway = Home::new().serve();
+    let gateway = Home::for_serving().serve();
     let old = gateway.home.key("ann");
     let session = session(&gateway, &old);
     assert_eq!(goes_on(&gateway, &old, &session), 200);
-    gateway.home.run(&["keys", "revoke", "ann"]);
+    gateway.home.stdout_of(&["keys", "revoke", "ann"]);
     let new = gateway.home.key("ann");
     assert_eq!(goes_on(&gateway, &new, &session), 404);
     assert_eq!(goes_on(&gateway, &gateway.key, &session), 200, "the operator still finds it");
@@ -49,7 +50,7 @@ fn f11_a_new_key_with_an_old_name_sees_nothing_of_the_old_one() {
 
 #[test]
 fn f11_an_entry_without_an_owner_keeps_its_sessions_and_no_later_key_gets_them() {
-    let gateway = Home::new().serve();
+    let gateway = Home::for_serving().serve();
     let old = gateway.home.key("ann");
     let path = gateway.home.config("keys.toml");
     // As an earlier version wrote it.
@@ -58,19 +59,19 @@ fn f11_an_entry_without_an_owner_keeps_its_sessions_and_no_later_key_gets_them()
     fs::write(&path, lines.flat_map(|line| [line, "\n"]).collect::<String>()).unwrap();
     let session = session(&gateway, &old);
     assert_eq!(goes_on(&gateway, &old, &session), 200);
-    let rotated = gateway.home.run(&["keys", "rotate", "ann"]).trim().to_owned();
+    let rotated = gateway.home.stdout_of(&["keys", "rotate", "ann"]).trim().to_owned();
     assert_eq!((goes_on(&gateway, &old, &session), goes_on(&gateway, &rotated, &session)), (401, 200));
-    gateway.home.run(&["keys", "revoke", "ann"]);
+    gateway.home.stdout_of(&["keys", "revoke", "ann"]);
     let new = gateway.home.key("ann");
     assert_eq!(goes_on(&gateway, &new, &session), 404);
 }
 
 #[test]
 fn f11_a_rotated_key_keeps_its_sessions_and_the_old_secret_stops_at_once() {
-    let gateway = Home::new().serve();
+    let gateway = Home::for_serving().serve();
     let first = gateway.home.key("ann");
     let session = session(&gateway, &first);
-    let second = gateway.home.run(&["keys", "rotate", "ann"]).trim().to_owned();
+    let second = gateway.home.stdout_of(&["keys", "rotate", "ann"]).trim().to_owned();
     assert_eq!((goes_on(&gateway, &first, &session), goes_on(&gateway, &second, &session)), (401, 200));
 
     let bearer = format!("Bearer {}", gateway.key);
@@ -82,7 +83,7 @@ fn f11_a_rotated_key_keeps_its_sessions_and_the_old_secret_stops_at_once() {
     assert_eq!(gateway.ask("POST", "/admin/keys/nobody/rotate", &headers, Some("{}")).status, 400);
 
     // The key of the first run is found where it was.
-    gateway.home.run(&["keys", "rotate", "admin"]);
+    gateway.home.stdout_of(&["keys", "rotate", "admin"]);
     assert_eq!(gateway.get("/v1/models").status, 401);
     let admin = fs::read_to_string(gateway.home.state("key")).unwrap();
     assert_eq!(gateway.get_as(admin.trim(), "/v1/models").status, 200);
@@ -92,7 +93,7 @@ fn f11_a_rotated_key_keeps_its_sessions_and_the_old_secret_stops_at_once() {
 fn f11_an_operator_who_is_one_no_more_loses_the_operators_processes_and_their_turns() {
     let mut gateway = in_the_workspace();
     let gate = gateway.home.path("gate");
-    let ann = gateway.home.run(&["keys", "create", "ann", "--admin"]).trim().to_owned();
+    let ann = gateway.home.stdout_of(&["keys", "create", "ann", "--admin"]).trim().to_owned();
     let idle = session(&gateway, &ann);
     let mut running = gateway.stream_as(&ann, &format!("say begun ;; until {} ;; say done", gate.display()));
     running.until("begun");
@@ -109,7 +110,7 @@ fn f11_an_operator_who_is_one_no_more_loses_the_operators_processes_and_their_tu
     gateway.wait_for("the end of her turn", |gateway| {
         (gateway.get("/admin/status").json()["sessions"]["running"] == 0).then_some(())
     });
-    assert_ne!(running.rest().1, crate::http::End::Done);
+    assert_ne!(running.rest().1, crate::support::http::End::Done);
     let refused = gateway.complete_as(&ann, &said("say again"), &[("x-session-id", &idle)]);
     assert_eq!(refused.status, 403, "{}", refused.body);
 }
@@ -118,12 +119,12 @@ fn f11_an_operator_who_is_one_no_more_loses_the_operators_processes_and_their_tu
 fn f11_the_sessions_of_a_revoked_operator_end() {
     let mut gateway = in_the_workspace();
     let gate = gateway.home.path("gate");
-    let ann = gateway.home.run(&["keys", "create", "ann", "--admin"]).trim().to_owned();
+    let ann = gateway.home.stdout_of(&["keys", "create", "ann", "--admin"]).trim().to_owned();
     let hers = session(&gateway, &ann);
     let mut running = gateway.stream_as(&ann, &format!("say begun ;; until {} ;; say done", gate.display()));
     running.until("begun");
     let mine = session(&gateway, &gateway.key);
-    gateway.home.run(&["keys", "revoke", "ann"]);
+    gateway.home.stdout_of(&["keys", "revoke", "ann"]);
     gateway.wait_for("the end of her session", |gateway| was_closed(gateway, &hers).then_some(()));
     gateway.wait_for("the end of her turn", |gateway| {
         (gateway.get("/admin/status").json()["sessions"]["running"] == 0).then_some(())

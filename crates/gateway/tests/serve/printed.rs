@@ -4,7 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use crate::gateway::{Gateway, Home};
+use crate::support::gateway::Gateway;
+use crate::support::home::Home;
 
 /// Runs a line in a shell as a person would, with nothing but the address changed.
 fn typed(gateway: &Gateway, line: &str) -> Output {
@@ -38,7 +39,7 @@ fn shell_blocks(document: &str) -> Vec<String> {
 
 #[test]
 fn the_line_of_the_banner_works_as_it_is_printed() {
-    let gateway = Home::new().serve();
+    let gateway = Home::for_serving().serve();
     let banner = gateway.stdout();
     let line = banner.lines().find_map(|line| line.strip_prefix("try     ")).expect("a line to try");
     assert!(works(&gateway, line).contains("chat.completion"));
@@ -48,7 +49,7 @@ fn the_line_of_the_banner_works_as_it_is_printed() {
 fn the_line_of_the_banner_works_for_whoever_brought_a_token() {
     for variable in ["BEARER_TOKEN", "GEMBRIDGE_AUTH_BEARER_TOKEN"] {
         let token = "token-of-the-operator";
-        let gateway = Home::new().serve_with(&["--agent", "demo"], &[(variable, token)]);
+        let gateway = Home::for_serving().serve_with(&["--agent", "demo"], &[(variable, token)]);
         let banner = gateway.stdout();
         let line = banner.lines().find_map(|line| line.strip_prefix("try     ")).expect("a line to try");
         assert!(line.contains(&format!("${variable}")) && !banner.contains(token), "{banner}");
@@ -65,7 +66,7 @@ fn the_line_of_the_banner_works_for_whoever_brought_a_token() {
 
 #[test]
 fn every_curl_line_of_the_documents_works_as_it_is_printed() {
-    let gateway = Home::new().serve();
+    let gateway = Home::for_serving().serve();
     let mut lines = 0;
     for document in ["README.md", "docs/openai.md"] {
         for block in shell_blocks(document).iter().filter(|block| block.trim_start().starts_with("curl ")) {

@@ -4,7 +4,7 @@ use std::fs;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
 
-use crate::gateway::Home;
+use crate::support::home::Home;
 
 #[track_caller]
 fn one_sentence(said: &str, expected: &str) {
@@ -15,7 +15,7 @@ fn one_sentence(said: &str, expected: &str) {
 
 #[test]
 fn s4_an_address_that_others_reach_needs_a_key() {
-    let home = Home::new();
+    let home = Home::for_serving();
     fs::write(home.config("keys.toml"), "keys = []\n").unwrap();
     for host in ["0.0.0.0", "::"] {
         let (code, said) = home.refused(&["--host", host]);
@@ -31,13 +31,13 @@ fn s4_an_address_that_others_reach_needs_a_key() {
 
 #[test]
 fn s4_with_a_key_the_address_is_named_and_missing_tls_is_a_loud_warning() {
-    let mut gateway = Home::new().serve_with(&["--agent", "demo", "--host", "0.0.0.0"], &[]);
+    let mut gateway = Home::for_serving().serve_with(&["--agent", "demo", "--host", "0.0.0.0"], &[]);
     assert!(gateway.stdout().contains("for others, on 0.0.0.0:"), "{}", gateway.stdout());
     for word in ["warn", "others can reach 0.0.0.0:", "--behind-proxy", "--allow-host"] {
         gateway.wait_for(word, |gateway| gateway.stderr().contains(word).then_some(()));
     }
     let args = ["--agent", "demo", "--host", "0.0.0.0", "--behind-proxy", "--allow-host", "bridge.example"];
-    let gateway = Home::new().serve_with(&args, &[]);
+    let gateway = Home::for_serving().serve_with(&args, &[]);
     assert!(!gateway.stderr().contains("others can reach"), "{}", gateway.stderr());
     let asked = |host: &str| gateway.ask("GET", "/health", &[("host", host)], None).status;
     assert_eq!((asked("bridge.example"), asked("evil.example")), (200, 403));
@@ -45,7 +45,7 @@ fn s4_with_a_key_the_address_is_named_and_missing_tls_is_a_loud_warning() {
 
 #[test]
 fn f17_a_token_that_can_be_guessed_is_refused_where_others_reach_and_a_warning_here() {
-    let home = Home::new();
+    let home = Home::for_serving();
     let serve = |host: &str, token: &str| {
         let mut command = home.command(&["serve", "--port", "0", "--agent", "demo", "--host", host]);
         command.env("BEARER_TOKEN", token).output().unwrap()
@@ -61,14 +61,14 @@ fn f17_a_token_that_can_be_guessed_is_refused_where_others_reach_and_a_warning_h
     gateway.wait_for("the warning", |gateway| gateway.stderr().contains("has 12 characters").then_some(()));
     assert!(!gateway.stderr().contains("canary"), "{}", gateway.stderr());
     let long = "x".repeat(32);
-    let gateway = Home::new().serve_with(&["--agent", "demo", "--host", "0.0.0.0"], &[("BEARER_TOKEN", &long)]);
+    let gateway = Home::for_serving().serve_with(&["--agent", "demo", "--host", "0.0.0.0"], &[("BEARER_TOKEN", &long)]);
     assert_eq!(gateway.get_as(&long, "/metrics").status, 200);
     assert!(!gateway.stderr().contains("characters"), "{}", gateway.stderr());
 }
 
 #[test]
 fn f19_a_folder_where_another_users_files_lie_is_refused_before_anything_starts() {
-    let home = Home::new();
+    let home = Home::for_serving();
     let state = home.state("");
     fs::create_dir_all(&state).unwrap();
     fs::set_permissions(&state, fs::Permissions::from_mode(0o777)).unwrap();
@@ -96,7 +96,7 @@ fn f19_a_folder_where_another_users_files_lie_is_refused_before_anything_starts(
 fn a_port_that_is_taken_is_told_with_the_way_out() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
-    let home = Home::new();
+    let home = Home::for_serving();
     let (code, said) = home.refused(&["--port", &port]);
     assert_eq!(code, 2);
     one_sentence(&said, "another program listens there, perhaps another gembridge; stop it, or choose another port");
@@ -105,7 +105,7 @@ fn a_port_that_is_taken_is_told_with_the_way_out() {
 
 #[test]
 fn r22_a_second_gateway_on_one_state_folder_is_refused_and_harms_nothing() {
-    let gateway = Home::new().serve();
+    let gateway = Home::for_serving().serve();
     let (code, said) = gateway.home.refused(&["--agent", "demo"]);
     assert_eq!(code, 2);
     one_sentence(&said, "is in use by another gembridge");
@@ -114,19 +114,19 @@ fn r22_a_second_gateway_on_one_state_folder_is_refused_and_harms_nothing() {
 
 #[test]
 fn broken_settings_are_refused_before_anything_starts() {
-    let home = Home::new();
+    let home = Home::for_serving();
     for (settings, expected) in [
         ("[server]\nhostss = 'x'\n", "did you mean `hosts`?"),
         ("[server]\nhosts = ['http://x']\n", "is not a host"),
         ("[server]\nproxies = ['everywhere']\n", "no address and no block of addresses"),
         ("[server]\nhost = 'no such host'\n", "has no address"),
     ] {
-        home.configure(settings);
+        home.configure_serving(settings);
         let (code, said) = home.refused(&[]);
         assert_eq!(code, 2, "{said}");
         one_sentence(&said, expected);
     }
-    home.configure("");
+    home.configure_serving("");
     let (code, said) = home.refused(&["--agent", "gemni"]);
     assert_eq!(code, 2);
     one_sentence(&said, "did you mean `gemini`?");

@@ -4,7 +4,8 @@ use std::fs;
 
 use rustix::process::Signal;
 
-use crate::gateway::{Gateway, Home};
+use crate::support::gateway::Gateway;
+use crate::support::home::Home;
 
 fn allows(gateway: &Gateway, host: &str) -> bool {
     gateway.ask("GET", "/health", &[("host", host)], None).status == 200
@@ -12,13 +13,13 @@ fn allows(gateway: &Gateway, host: &str) -> bool {
 
 #[test]
 fn r25_a_hang_up_takes_good_settings_and_keeps_the_old_when_they_are_broken() {
-    let mut gateway = Home::new().serve();
+    let mut gateway = Home::for_serving().serve();
     assert!(!allows(&gateway, "one.example"));
-    gateway.home.configure("[server]\nhosts = ['one.example']\n");
+    gateway.home.configure_serving("[server]\nhosts = ['one.example']\n");
     gateway.signal(Signal::HUP);
     gateway.wait_for("the new host", |gateway| allows(gateway, "one.example").then_some(()));
 
-    gateway.home.configure("[server]\nhsots = ['two.example']\n");
+    gateway.home.configure_serving("[server]\nhsots = ['two.example']\n");
     gateway.signal(Signal::HUP);
     gateway.wait_for("the complaint", |gateway| {
         let said = gateway.stderr();
@@ -30,7 +31,7 @@ fn r25_a_hang_up_takes_good_settings_and_keeps_the_old_when_they_are_broken() {
 
 #[test]
 fn r25_a_key_file_that_breaks_locks_nobody_out() {
-    let mut gateway = Home::new().serve();
+    let mut gateway = Home::for_serving().serve();
     fs::write(gateway.home.config("keys.toml"), "[[keys").unwrap();
     gateway.signal(Signal::HUP);
     gateway.wait_for("the complaint", |gateway| gateway.stderr().contains("the keys stay as they were").then_some(()));
@@ -39,7 +40,7 @@ fn r25_a_key_file_that_breaks_locks_nobody_out() {
 
 #[test]
 fn r25_a_hang_up_takes_over_rates_and_names_what_waits_for_a_restart() {
-    let mut gateway = Home::new().serve();
+    let mut gateway = Home::for_serving().serve();
     let limit = |gateway: &Gateway| gateway.get("/v1/models").header("x-ratelimit-limit").map(str::to_owned);
     assert_ne!(limit(&gateway).as_deref(), Some("4321"));
     let text = "limits.requests = 4321\nlimits.turns = 3\nlog.level = 'debug'\n[server]\nhosts = ['one.example']\n[agents.mine]\ncommand = 'x'\n";

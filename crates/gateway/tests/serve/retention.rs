@@ -5,7 +5,8 @@ use gembridge_core::store::Store as _;
 use gembridge_store::DiskStore;
 use rustix::process::Signal;
 
-use crate::gateway::{Gateway, Home};
+use crate::support::gateway::Gateway;
+use crate::support::home::Home;
 
 const DAY: u64 = 24 * 60 * 60 * 1_000;
 
@@ -35,7 +36,7 @@ fn folders(home: &Home) -> usize {
 
 #[test]
 fn sessions_that_nobody_used_for_a_month_are_deleted_and_newer_ones_stay() {
-    let gateway = Home::new().serve();
+    let gateway = Home::for_serving().serve();
     for _ in 0..3 {
         assert_eq!(gateway.complete("hello").status, 200);
     }
@@ -56,7 +57,7 @@ fn sessions_that_nobody_used_for_a_month_are_deleted_and_newer_ones_stay() {
     assert!((1..kept).contains(&left), "only what came since: {left}");
     assert_eq!(folders(&home), left);
 
-    home.configure("[sessions]\nkeep_days = 0\n");
+    home.configure_serving("[sessions]\nkeep_days = 0\n");
     let gateway = home.serve();
     assert_eq!(gateway.complete("hello").status, 200);
     let home = stop(gateway);

@@ -2,8 +2,9 @@
 
 use serde_json::Value;
 
-use crate::gateway::{Gateway, Home};
-use crate::http::Answer;
+use crate::support::gateway::Gateway;
+use crate::support::home::Home;
+use crate::support::http::Answer;
 
 struct Route {
     method: String,
@@ -36,7 +37,7 @@ fn ask(gateway: &Gateway, route: &Route, headers: &[(&str, &str)]) -> Answer {
 
 #[test]
 fn s1_every_route_but_the_open_ones_answers_401_without_a_key() {
-    let gateway = Home::new().serve();
+    let gateway = Home::for_serving().serve();
     let mut open = Vec::new();
     for route in routes(&gateway) {
         let answer = ask(&gateway, &route, &[]);
@@ -60,7 +61,7 @@ fn s1_every_route_but_the_open_ones_answers_401_without_a_key() {
 
 #[test]
 fn s2_s3_no_route_answers_a_foreign_name_or_a_foreign_page() {
-    let gateway = Home::new().serve();
+    let gateway = Home::for_serving().serve();
     let bearer = format!("Bearer {}", gateway.key);
     for route in routes(&gateway) {
         for foreign in [
@@ -80,7 +81,7 @@ fn s2_s3_no_route_answers_a_foreign_name_or_a_foreign_page() {
 
 #[test]
 fn s3_nothing_but_json_is_taken() {
-    let gateway = Home::new().serve();
+    let gateway = Home::for_serving().serve();
     let bearer = format!("Bearer {}", gateway.key);
     for route in routes(&gateway).iter().filter(|route| route.method == "POST") {
         for media in ["text/plain", "multipart/form-data; boundary=x", "application/x-www-form-urlencoded"] {
@@ -92,7 +93,7 @@ fn s3_nothing_but_json_is_taken() {
 
 #[test]
 fn s10_odd_spellings_of_a_path_skip_nothing() {
-    let gateway = Home::new().serve();
+    let gateway = Home::for_serving().serve();
     for path in
         ["//v1/models", "/v1/%2e%2e/models", "/V1/models", "/v1/models/", "/health/../metrics", "/%6detrics", "/x"]
     {
@@ -103,7 +104,7 @@ fn s10_odd_spellings_of_a_path_skip_nothing() {
 
 #[test]
 fn s27_the_page_comes_with_its_policy_and_needs_nothing_from_elsewhere() {
-    let gateway = Home::new().serve();
+    let gateway = Home::for_serving().serve();
     for path in ["/", "/docs", "/docs/page.js", "/docs/page.css"] {
         let answer = gateway.ask("GET", path, &[], None);
         assert_eq!(answer.status, 200);
@@ -122,7 +123,7 @@ fn s27_the_page_comes_with_its_policy_and_needs_nothing_from_elsewhere() {
 
 #[test]
 fn every_described_body_has_a_shape() {
-    let gateway = Home::new().serve();
+    let gateway = Home::for_serving().serve();
     let described = gateway.get("/openapi.json").json();
     let body = &described["paths"]["/v1/chat/completions"]["post"]["requestBody"]["content"]["application/json"];
     let name = body["schema"]["$ref"].as_str().unwrap().rsplit('/').next().unwrap();

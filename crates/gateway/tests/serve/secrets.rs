@@ -2,13 +2,14 @@
 
 use serde_json::json;
 
-use crate::gateway::{Home, said};
+use crate::support::gateway::said;
+use crate::support::home::Home;
 
 #[test]
 fn s16_neither_keys_nor_words_are_in_any_output_log_metric_or_error() {
-    let home = Home::new();
+    let home = Home::for_serving();
     let log = home.path("log");
-    home.configure(&format!("[log]\nlevel = 'debug'\nfile = {:?}\n", log.to_str().unwrap()));
+    home.configure_serving(&format!("[log]\nlevel = 'debug'\nfile = {:?}\n", log.to_str().unwrap()));
     let variables = [("BEARER_TOKEN", "canary-token"), ("GEMINI_API_KEY", "canary-api-key")];
     let mut gateway = home.serve_with(&["--agent", "demo"], &variables);
     let key = gateway.home.key("ann");
@@ -62,7 +63,7 @@ fn s16_neither_keys_nor_words_are_in_any_output_log_metric_or_error() {
 
 #[test]
 fn s16_a_line_break_from_outside_does_not_begin_a_line_of_the_log() {
-    let mut gateway = Home::new().serve();
+    let mut gateway = Home::for_serving().serve();
     let bearer = format!("Bearer {}", gateway.key);
     gateway.ask("GET", "/a%0Afaked", &[("authorization", &bearer), ("user-agent", "x\u{9b}2J\tfaked")], None);
     let said = gateway.wait_for("the record", |gateway| {

@@ -3,8 +3,9 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::gateway::{Gateway, Home};
-use crate::http::PATIENCE;
+use crate::support::gateway::Gateway;
+use crate::support::home::Home;
+use crate::support::http::PATIENCE;
 
 /// `GEMBRIDGE_SOAK=long` when it is built: ten minutes.
 const LENGTH: Duration =
@@ -81,7 +82,8 @@ fn stored(gateway: &Gateway) -> u64 {
 
 #[test]
 fn r23_half_a_minute_of_faults_leaves_nothing_behind() {
-    let mut gateway = Home::new().with_fake(&[], "limits.idle_sessions = 8\nsessions.keep_mb = 1\n").serve_fake();
+    let mut gateway =
+        Home::for_serving().with_fake(&[], "limits.idle_sessions = 8\nsessions.keep_mb = 1\n").serve_fake();
     let requests = AtomicU64::new(0);
     let began = Instant::now();
     let (warm_up, whole) = (LENGTH / 3, LENGTH);

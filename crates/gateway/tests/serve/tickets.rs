@@ -4,7 +4,8 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::gateway::{Gateway, Home};
+use crate::support::gateway::Gateway;
+use crate::support::home::Home;
 
 /// What a client sends that wants a WebSocket.
 const UPGRADE: [(&str, &str); 4] = [
@@ -38,7 +39,7 @@ fn statuses(gateway: &Gateway, method: &str, path: &str, body: Option<&str>) -> 
 
 #[test]
 fn f4_a_ticket_is_good_at_the_websocket_and_on_no_other_route() {
-    let gateway = Home::new().serve();
+    let gateway = Home::for_serving().serve();
     let described = gateway.get("/openapi.json").json();
     let mut asked = 0;
     for (path, methods) in described["paths"].as_object().unwrap() {
@@ -63,10 +64,10 @@ fn f4_a_ticket_is_good_at_the_websocket_and_on_no_other_route() {
 
 #[test]
 fn f4_on_the_port_of_the_websocket_a_ticket_is_good_at_the_root() {
-    let home = Home::new();
+    let home = Home::for_serving();
     // Two runs would need two free ports: the system is asked for one that is free now.
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    home.configure(&format!("server.acp_port = {}\n", free.port()));
+    home.configure_serving(&format!("server.acp_port = {}\n", free.port()));
     let mut gateway = home.serve();
     let (one, two) = (ticket(&gateway), ticket(&gateway));
     gateway.address = free;

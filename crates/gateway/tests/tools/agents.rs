@@ -6,8 +6,9 @@ use gembridge_testkit::{opencode_settings, real_gemini, real_opencode};
 use serde_json::json;
 use tokio::runtime::Runtime;
 
-use crate::gateway::{Gateway, Home};
-use crate::talk::Talk;
+use crate::conversation::Conversation;
+use crate::support::gateway::Gateway;
+use crate::support::home::Home;
 
 pub fn runtime() -> Runtime {
     tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap()
@@ -24,12 +25,12 @@ fn path() -> String {
 }
 
 fn opencode(api: &FakeModel) -> Gateway {
-    let home = Home::new();
+    let home = Home::for_serving();
     let file = home.path("opencode.json");
     std::fs::write(&file, opencode_settings(&api.url_v1())).unwrap();
     // Two of its processes that make the database of a new home at the same time fail: there is no spare here.
     let program = real_opencode();
-    home.configure(&format!(
+    home.configure_serving(&format!(
         "[agents.opencode]\ncommand = '{}'\nlimits = {{ spare = 0, start_seconds = 150 }}\n",
         program.display()
     ));
@@ -43,7 +44,7 @@ fn opencode_makes_three_calls_at_once_and_they_are_answered_in_reverse() {
     let runtime = runtime();
     let api = runtime.block_on(FakeModel::start()).unwrap();
     let gateway = opencode(&api);
-    let mut talk = Talk::new(&gateway, &["pick"], &picking("host-tools_"));
+    let mut talk = Conversation::new(&gateway, &["pick"], &picking("host-tools_"));
     let mut given = Vec::new();
     loop {
         let calls = talk.calls();
@@ -82,8 +83,8 @@ pub fn gemini(api: &FakeGemini) -> Gateway {
         ("GOOGLE_GEMINI_BASE_URL", api.url()),
     ];
     let variables = variables.each_ref().map(|(name, value)| (*name, value.as_str()));
-    let home = Home::new();
-    home.configure("[agents.gemini]\nlimits.start_seconds = 150\n");
+    let home = Home::for_serving();
+    home.configure_serving("[agents.gemini]\nlimits.start_seconds = 150\n");
     home.serve_with(&["--agent", "gemini"], &variables)
 }
 
@@ -92,7 +93,7 @@ fn the_gemini_cli_makes_the_same_three_calls_in_three_rounds() {
     let runtime = runtime();
     let api = runtime.block_on(FakeGemini::start()).unwrap();
     let gateway = gemini(&api);
-    let mut talk = Talk::new(&gateway, &["pick"], &picking("mcp_host-tools_"));
+    let mut talk = Conversation::new(&gateway, &["pick"], &picking("mcp_host-tools_"));
     for n in 1..=3_u64 {
         let calls = talk.calls();
         assert_eq!(calls.len(), 1, "one at a time");
@@ -122,7 +123,7 @@ fn the_gemini_cli_is_offered_another_set_of_tools_and_declares_it() {
     let gateway = gemini(&api);
     let mut messages = Vec::new();
     for tools in [&["pick"][..], &["choose"], &["choose", "pick"], &["pick"], &["take"]] {
-        let mut talk = Talk::new(&gateway, tools, "");
+        let mut talk = Conversation::new(&gateway, tools, "");
         talk.messages.clone_from(&messages);
         talk.say(&calling(tools[0], tools));
         let call = talk.calls().remove(0);
@@ -139,7 +140,7 @@ fn results_that_are_numbers_and_lists_reach_the_model_of_the_gemini_cli_unharmed
     let api = runtime.block_on(FakeGemini::start()).unwrap();
     let gateway = gemini(&api);
     for result in ["4242", "[\"one\",\"two\"]", "true", "null", "{\"found\":7}"] {
-        let mut talk = Talk::new(&gateway, &["pick"], &calling("pick", &["pick"]));
+        let mut talk = Conversation::new(&gateway, &["pick"], &calling("pick", &["pick"]));
         let call = talk.calls().remove(0);
         talk.give(&call, result);
         assert_eq!(talk.text(), "done", "{result}");
@@ -157,14 +158,14 @@ fn the_gemini_cli_calls_a_clients_tool_that_is_named_like_one_of_its_own() {
     let runtime = runtime();
     let api = runtime.block_on(FakeGemini::start()).unwrap();
     let gateway = gemini(&api);
-    let mut first = Talk::new(&gateway, &["read_file"], "which tools are there?");
+    let mut first = Conversation::new(&gateway, &["read_file"], "which tools are there?");
     first.text();
     let declared = api.model_calls()[0].body["tools"][0]["functionDeclarations"][0]["name"].clone();
     let declared = declared.as_str().expect("it is declared").to_owned();
     assert!(declared.starts_with("mcp_host-tools_read_file"), "{declared}");
     let call = json!({"call": {"name": declared, "args": {"n": 1}}});
     let script = json!({"calls": [[call], [{"text": "read"}]]});
-    let mut talk = Talk::new(&gateway, &["read_file"], &format!("please SCRIPT:{script}:END"));
+    let mut talk = Conversation::new(&gateway, &["read_file"], &format!("please SCRIPT:{script}:END"));
     let call = talk.calls().remove(0);
     assert_eq!(call.name, "read_file", "the client hears its own name");
     talk.give(&call, "a line");

@@ -2,14 +2,14 @@
 
 use serde_json::json;
 
-use crate::gateway::Home;
-use crate::talk::Talk;
+use crate::conversation::Conversation;
+use crate::support::home::Home;
 
 /// The calls come one by one within milliseconds; on a loaded machine they may be told in more than one round.
 #[test]
 fn three_calls_at_once_may_be_answered_in_reverse() {
-    let gateway = Home::new().serve();
-    let mut talk = Talk::new(&gateway, &["pick"], r#"call pick {"n":1} and pick {"n":2} and pick {"n":3}"#);
+    let gateway = Home::for_serving().serve();
+    let mut talk = Conversation::new(&gateway, &["pick"], r#"call pick {"n":1} and pick {"n":2} and pick {"n":3}"#);
     let mut numbers = Vec::new();
     while numbers.len() < 3 {
         for call in talk.calls().iter().rev() {
@@ -25,8 +25,8 @@ fn three_calls_at_once_may_be_answered_in_reverse() {
 
 #[test]
 fn calls_that_are_answered_in_part_are_asked_for_again() {
-    let gateway = Home::new().serve();
-    let mut talk = Talk::new(&gateway, &["pick"], r#"call pick {"n":1} and pick {"n":2}"#);
+    let gateway = Home::for_serving().serve();
+    let mut talk = Conversation::new(&gateway, &["pick"], r#"call pick {"n":1} and pick {"n":2}"#);
     let calls = talk.calls();
     talk.give(calls.last().unwrap(), "second");
     // The other one of a round of two, or the call that a loaded machine told later.
@@ -40,8 +40,8 @@ fn calls_that_are_answered_in_part_are_asked_for_again() {
 
 #[test]
 fn twenty_five_rounds_are_one_turn_of_the_agent() {
-    let gateway = Home::new().serve();
-    let mut talk = Talk::new(&gateway, &["pick"], r#"rounds 25 pick {"n":7}"#);
+    let gateway = Home::for_serving().serve();
+    let mut talk = Conversation::new(&gateway, &["pick"], r#"rounds 25 pick {"n":7}"#);
     for round in 1..=25 {
         let calls = talk.calls();
         assert_eq!(calls.len(), 1);
@@ -55,8 +55,8 @@ fn twenty_five_rounds_are_one_turn_of_the_agent() {
 
 #[test]
 fn a_result_of_five_megabytes_arrives_whole() {
-    let gateway = Home::new().serve();
-    let mut talk = Talk::new(&gateway, &["pick"], r#"call pick {"n":1}"#);
+    let gateway = Home::for_serving().serve();
+    let mut talk = Conversation::new(&gateway, &["pick"], r#"call pick {"n":1}"#);
     let call = talk.calls().remove(0);
     talk.give(&call, format!("begin{}end", "x".repeat(5 << 20)));
     let text = talk.text();
@@ -65,8 +65,8 @@ fn a_result_of_five_megabytes_arrives_whole() {
 
 #[test]
 fn an_image_reaches_the_agent_as_one() {
-    let gateway = Home::new().serve();
-    let mut talk = Talk::new(&gateway, &["pick"], r#"call pick {"n":1}"#);
+    let gateway = Home::for_serving().serve();
+    let mut talk = Conversation::new(&gateway, &["pick"], r#"call pick {"n":1}"#);
     let call = talk.calls().remove(0);
     let image = json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}});
     talk.give(&call, json!([{"type": "text", "text": "look"}, image]));
@@ -75,8 +75,8 @@ fn an_image_reaches_the_agent_as_one() {
 
 #[test]
 fn the_same_results_sent_twice_get_the_same_answer() {
-    let gateway = Home::new().serve();
-    let mut talk = Talk::new(&gateway, &["pick"], r#"call pick {"n":1}"#);
+    let gateway = Home::for_serving().serve();
+    let mut talk = Conversation::new(&gateway, &["pick"], r#"call pick {"n":1}"#);
     let call = talk.calls().remove(0);
     talk.give(&call, "once");
     let (first, again) = (talk.answer().text(), talk.answer().text());
@@ -86,8 +86,8 @@ fn the_same_results_sent_twice_get_the_same_answer() {
 
 #[test]
 fn a_result_for_a_call_that_nobody_made_is_refused_by_name() {
-    let gateway = Home::new().serve();
-    let mut talk = Talk::new(&gateway, &["pick"], r#"call pick {"n":1}"#);
+    let gateway = Home::for_serving().serve();
+    let mut talk = Conversation::new(&gateway, &["pick"], r#"call pick {"n":1}"#);
     let mut call = talk.calls().remove(0);
     call.id = "call_nobody_made_this".to_owned();
     talk.give(&call, "stray");
@@ -98,12 +98,12 @@ fn a_result_for_a_call_that_nobody_made_is_refused_by_name() {
 
 #[test]
 fn another_set_of_tools_is_offered_in_the_same_session() {
-    let gateway = Home::new().serve();
-    let mut talk = Talk::new(&gateway, &["pick"], r#"call pick {"n":1}"#);
+    let gateway = Home::for_serving().serve();
+    let mut talk = Conversation::new(&gateway, &["pick"], r#"call pick {"n":1}"#);
     let call = talk.calls().remove(0);
     talk.give(&call, "one");
     talk.text();
-    let mut other = Talk::new(&gateway, &["choose"], "");
+    let mut other = Conversation::new(&gateway, &["choose"], "");
     other.messages = talk.messages.clone();
     other.say(r#"call choose {"n":2}"#);
     let call = other.calls().remove(0);
@@ -116,14 +116,15 @@ fn another_set_of_tools_is_offered_in_the_same_session() {
 
 #[test]
 fn clients_with_tools_of_the_same_name_never_mix() {
-    let gateway = Home::new().serve();
+    let gateway = Home::for_serving().serve();
     let others = gateway.home.key("others");
     std::thread::scope(|scope| {
         for client in 0..8 {
             let key = if client % 2 == 0 { &gateway.key } else { &others };
             let gateway = &gateway;
             scope.spawn(move || {
-                let mut talk = Talk::with_key(gateway, key, &["pick"], &format!(r#"rounds 3 pick {{"n":{client}}}"#));
+                let mut talk =
+                    Conversation::with_key(gateway, key, &["pick"], &format!(r#"rounds 3 pick {{"n":{client}}}"#));
                 for round in 1..=3 {
                     let call = talk.calls().remove(0);
                     assert_eq!(call.arguments, json!({"n": client, "round": round}));
@@ -138,11 +139,11 @@ fn clients_with_tools_of_the_same_name_never_mix() {
 
 #[test]
 fn s11_the_call_of_another_key_is_not_there() {
-    let gateway = Home::new().serve();
+    let gateway = Home::for_serving().serve();
     let stranger = gateway.home.key("stranger");
-    let mut talk = Talk::new(&gateway, &["pick"], r#"call pick {"n":1}"#);
+    let mut talk = Conversation::new(&gateway, &["pick"], r#"call pick {"n":1}"#);
     let call = talk.calls().remove(0);
-    let mut thief = Talk::with_key(&gateway, &stranger, &["pick"], "");
+    let mut thief = Conversation::with_key(&gateway, &stranger, &["pick"], "");
     thief.messages = talk.messages.clone();
     thief.give(&call, "stolen");
     thief.answer();

@@ -3,8 +3,9 @@
 use rustix::process::Signal;
 use serde_json::json;
 
-use crate::gateway::{Gateway, Home, post};
-use crate::talk::Talk;
+use crate::conversation::Conversation;
+use crate::support::gateway::{Gateway, post};
+use crate::support::home::Home;
 
 /// The connections that the gateway holds, its agents' to it included.
 fn connections(gateway: &Gateway) -> usize {
@@ -15,14 +16,14 @@ fn connections(gateway: &Gateway) -> usize {
 
 #[test]
 fn a_gateway_drains_although_results_never_came() {
-    let mut gateway = Home::new().serve();
+    let mut gateway = Home::for_serving().serve();
     // The first one starts the agent, which stays.
-    let mut talk = Talk::new(&gateway, &["pick"], r#"call pick {"n":0}"#);
+    let mut talk = Conversation::new(&gateway, &["pick"], r#"call pick {"n":0}"#);
     let call = talk.calls().remove(0);
     talk.give(&call, "nothing");
     talk.text();
     for number in 1..=5 {
-        let mut gone = Talk::new(&gateway, &["pick"], &format!(r#"call pick {{"n":{number}}}"#));
+        let mut gone = Conversation::new(&gateway, &["pick"], &format!(r#"call pick {{"n":{number}}}"#));
         assert_eq!(gone.calls().len(), 1);
     }
     gateway.signal(Signal::TERM);
@@ -32,8 +33,8 @@ fn a_gateway_drains_although_results_never_came() {
 
 #[test]
 fn a_client_that_leaves_before_its_call_is_told_cancels_the_turn() {
-    let mut gateway = Home::new().serve();
-    let mut talk = Talk::new(&gateway, &["pick"], r#"call pick {"n":0}"#);
+    let mut gateway = Home::for_serving().serve();
+    let mut talk = Conversation::new(&gateway, &["pick"], r#"call pick {"n":0}"#);
     let call = talk.calls().remove(0);
     talk.give(&call, "nothing");
     talk.text();
@@ -56,17 +57,17 @@ fn a_client_that_leaves_before_its_call_is_told_cancels_the_turn() {
 
 #[test]
 fn a_gateway_killed_between_call_and_result_answers_after_its_restart() {
-    let home = Home::new();
-    home.configure("");
+    let home = Home::for_serving();
+    home.configure_serving("");
     let mut gateway = home.serve();
-    let mut talk = Talk::new(&gateway, &["pick"], r#"call pick {"n":1}"#);
+    let mut talk = Conversation::new(&gateway, &["pick"], r#"call pick {"n":1}"#);
     let call = talk.calls().remove(0);
     talk.give(&call, "the result that came too late");
     gateway.signal(Signal::KILL);
     let messages = talk.messages.clone();
     gateway.ended();
     let mut gateway = gateway.into_home().serve();
-    let mut talk = Talk::again(&gateway, messages);
+    let mut talk = Conversation::again(&gateway, messages);
     let text = talk.text();
     assert!(text.contains("the result that came too late"), "{text}");
     talk.say("count");
@@ -76,8 +77,8 @@ fn a_gateway_killed_between_call_and_result_answers_after_its_restart() {
 
 #[test]
 fn a_turn_that_waits_dies_with_its_agent_and_is_folded_too() {
-    let mut gateway = Home::new().serve();
-    let mut talk = Talk::new(&gateway, &["pick"], r#"call pick {"n":1}"#);
+    let mut gateway = Home::for_serving().serve();
+    let mut talk = Conversation::new(&gateway, &["pick"], r#"call pick {"n":1}"#);
     let call = talk.calls().remove(0);
     let messages = talk.messages.clone();
     let status = |gateway: &Gateway| gateway.get("/admin/status").json();
@@ -91,7 +92,7 @@ fn a_turn_that_waits_dies_with_its_agent_and_is_folded_too() {
         let sessions = &status(gateway)["sessions"];
         (sessions["waiting"] == 0 && sessions["running"] == 0).then_some(())
     });
-    let mut talk = Talk::again(&gateway, messages);
+    let mut talk = Conversation::again(&gateway, messages);
     talk.give(&call, "told to the next agent");
     assert!(talk.text().contains("told to the next agent"));
 }

@@ -4,7 +4,7 @@ use gembridge_testkit::gemini_api::FakeGemini;
 use serde_json::json;
 
 use crate::agents::{gemini, runtime};
-use crate::gateway::post;
+use crate::support::gateway::post;
 
 #[test]
 fn the_gemini_cli_hears_again_what_it_forgot_with_a_turn_that_was_cut() {

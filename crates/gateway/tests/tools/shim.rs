@@ -6,8 +6,8 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use gembridge_testkit::Record;
 use serde_json::{Value, json};
 
-use crate::gateway::Home;
-use crate::talk::Talk;
+use crate::conversation::Conversation;
+use crate::support::home::Home;
 
 /// A tool server on standard streams, as the agent was told to start it.
 struct Server {
@@ -55,13 +55,13 @@ impl Server {
 
 #[test]
 fn a_tool_is_listed_and_called_through_the_shim() {
-    let home = Home::new();
+    let home = Home::for_serving();
     let record = Record::at(home.path("record"));
     let gate = home.path("gate");
     let gateway = home.with_fake(&["--without", "http", "--record", record.path().to_str().unwrap()], "").serve_fake();
     std::thread::scope(|scope| {
         let client = scope.spawn(|| {
-            let mut talk = Talk::new(&gateway, &["pick"], &format!("until {} ;; say over", gate.display()));
+            let mut talk = Conversation::new(&gateway, &["pick"], &format!("until {} ;; say over", gate.display()));
             // A name that is no model of the agent's would open a second session.
             talk.model = "fake";
             let call = talk.calls().remove(0);

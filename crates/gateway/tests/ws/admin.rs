@@ -2,9 +2,10 @@
 
 use serde_json::json;
 
-use crate::client::Client;
-use crate::gateway::{Gateway, Home};
-use crate::http::Answer;
+use crate::support::gateway::Gateway;
+use crate::support::home::Home;
+use crate::support::http::Answer;
+use crate::support::websocket::Client;
 
 fn change(gateway: &Gateway, method: &str, path: &str, body: &str) -> Answer {
     let bearer = format!("Bearer {}", gateway.key);
@@ -14,7 +15,7 @@ fn change(gateway: &Gateway, method: &str, path: &str, body: &str) -> Answer {
 
 #[test]
 fn status_shows_agents_queues_sessions_and_clients() {
-    let mut gateway = Home::new().serve();
+    let mut gateway = Home::for_serving().serve();
     let mut client = Client::known(&gateway, "/acp");
     let session = client.new_session();
     client.prompt(&session, "wait");
@@ -41,7 +42,7 @@ fn status_shows_agents_queues_sessions_and_clients() {
 
 #[test]
 fn s11_none_of_it_is_there_for_other_keys_and_reading_changes_nothing() {
-    let gateway = Home::new().serve();
+    let gateway = Home::for_serving().serve();
     let key = gateway.home.key("ann");
     let bearer = format!("Bearer {key}");
     let headers = [("authorization", bearer.as_str()), ("content-type", "application/json")];
@@ -69,7 +70,7 @@ fn s11_none_of_it_is_there_for_other_keys_and_reading_changes_nothing() {
 
 #[test]
 fn a_refused_origin_is_shown_and_allowed_with_one_request() {
-    let mut gateway = Home::new().serve();
+    let mut gateway = Home::for_serving().serve();
     let origin = "https://app.example";
     let bearer = format!("Bearer {}", gateway.key);
     let status = |gateway: &Gateway| {
@@ -89,7 +90,7 @@ fn a_refused_origin_is_shown_and_allowed_with_one_request() {
 
 #[test]
 fn s16_a_key_is_told_once_and_never_listed() {
-    let gateway = Home::new().serve();
+    let gateway = Home::for_serving().serve();
     let made = change(&gateway, "POST", "/admin/keys", r#"{"name":"ann"}"#);
     assert_eq!(made.status, 200);
     let key = made.json()["key"].as_str().unwrap().to_owned();

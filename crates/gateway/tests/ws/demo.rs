@@ -2,12 +2,13 @@
 
 use serde_json::json;
 
-use crate::client::{Client, last_seq, said};
-use crate::gateway::Home;
+use crate::support::home::Home;
+use crate::support::messages::{last_seq, said};
+use crate::support::websocket::Client;
 
 #[test]
 fn a_conversation_with_the_demo_agent_streams_and_remembers() {
-    let gateway = Home::new().serve();
+    let gateway = Home::for_serving().serve();
     let mut client = Client::connect(&gateway, "/acp");
     let greeting = client.call("initialize", &json!({ "protocolVersion": 1 })).unwrap();
     assert_eq!(greeting["_meta"]["gembridge"]["demo"], true);
@@ -21,7 +22,7 @@ fn a_conversation_with_the_demo_agent_streams_and_remembers() {
 
 #[test]
 fn a_permission_of_the_demo_agent_is_answered_from_any_client() {
-    let gateway = Home::new().serve();
+    let gateway = Home::for_serving().serve();
     let mut one = Client::known(&gateway, "/acp");
     let session = one.new_session();
     let mut two = Client::known(&gateway, &format!("/acp?session={session}"));
@@ -38,7 +39,7 @@ fn a_permission_of_the_demo_agent_is_answered_from_any_client() {
 
 #[test]
 fn cancel_ends_a_turn_of_the_demo_agent_and_the_next_one_runs() {
-    let gateway = Home::new().serve();
+    let gateway = Home::for_serving().serve();
     let mut client = Client::known(&gateway, "/acp");
     let session = client.new_session();
     let id = client.prompt(&session, "wait");
@@ -51,7 +52,7 @@ fn cancel_ends_a_turn_of_the_demo_agent_and_the_next_one_runs() {
 
 #[test]
 fn a_session_of_the_openai_face_is_watched_as_it_runs_and_cancelled() {
-    let gateway = Home::new().serve();
+    let gateway = Home::for_serving().serve();
     let mut watcher = Client::known(&gateway, "/acp");
     watcher.call("_gembridge/watch_sessions", &json!({})).unwrap();
     let stream = gateway.stream("wait");
@@ -68,7 +69,7 @@ fn a_session_of_the_openai_face_is_watched_as_it_runs_and_cancelled() {
 
 #[test]
 fn a_session_outlives_its_socket_and_the_gateway() {
-    let gateway = Home::new().serve();
+    let gateway = Home::for_serving().serve();
     let mut client = Client::known(&gateway, "/acp");
     let session = client.new_session();
     let (messages, _) = client.turn(&session, "remember the geese");
@@ -76,7 +77,7 @@ fn a_session_outlives_its_socket_and_the_gateway() {
     drop(client);
     // The same home, after a kill without a goodbye.
     let mut gateway = gateway;
-    let home = std::mem::replace(&mut gateway.home, Home::new());
+    let home = std::mem::replace(&mut gateway.home, Home::for_serving());
     drop(gateway);
     let gateway = home.serve();
     let mut back = Client::known(&gateway, &format!("/acp?session={session}&limit=1"));
@@ -92,7 +93,7 @@ fn a_session_outlives_its_socket_and_the_gateway() {
 
 #[test]
 fn a_long_answer_is_read_on_by_one_who_lost_the_connection() {
-    let gateway = Home::new().serve();
+    let gateway = Home::for_serving().serve();
     let mut client = Client::known(&gateway, "/acp");
     let session = client.new_session();
     client.prompt(&session, "chunks 5000 size 20");
@@ -120,7 +121,7 @@ fn a_long_answer_is_read_on_by_one_who_lost_the_connection() {
 
 #[test]
 fn a_form_of_the_agent_goes_to_a_client_that_fills_in_forms() {
-    let gateway = Home::new().serve();
+    let gateway = Home::for_serving().serve();
     let mut blind = Client::known(&gateway, "/acp");
     let session = blind.new_session();
     let mut able = Client::connect(&gateway, &format!("/acp?session={session}"));
@@ -140,7 +141,7 @@ fn a_form_of_the_agent_goes_to_a_client_that_fills_in_forms() {
 
 #[test]
 fn a_session_that_waits_for_a_tool_of_its_client_is_shown_waiting() {
-    let gateway = Home::new().serve();
+    let gateway = Home::for_serving().serve();
     let mut watcher = Client::known(&gateway, "/acp");
     watcher.call("_gembridge/watch_sessions", &json!({})).unwrap();
     let tool = json!({ "type": "function", "function": { "name": "pick", "parameters": { "type": "object" } } });
@@ -173,14 +174,14 @@ fn a_session_that_waits_for_a_tool_of_its_client_is_shown_waiting() {
 
 #[test]
 fn r1_a_question_that_was_open_when_the_gateway_was_killed_is_settled_when_it_is_back() {
-    let mut gateway = Home::new().serve();
+    let mut gateway = Home::for_serving().serve();
     let mut client = Client::known(&gateway, "/acp");
     let session = client.new_session();
     client.prompt(&session, "permission rm -r build");
     let request = client.named("session/request_permission");
     let ask = &request["params"]["_meta"]["gembridge"];
     // The same home, after a kill without a goodbye.
-    let home = std::mem::replace(&mut gateway.home, Home::new());
+    let home = std::mem::replace(&mut gateway.home, Home::for_serving());
     drop(gateway);
     let gateway = home.serve();
     let mut back = Client::known(&gateway, &format!("/acp?session={session}&after={}", ask["seq"]));

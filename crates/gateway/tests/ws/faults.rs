@@ -3,12 +3,13 @@
 use rustix::process::Signal;
 use serde_json::json;
 
-use crate::client::{Client, said};
-use crate::gateway::Home;
+use crate::support::home::Home;
+use crate::support::messages::said;
+use crate::support::websocket::Client;
 
 #[test]
 fn r1_an_agent_that_dies_in_a_turn_ends_it_once_and_the_next_turn_runs() {
-    let gateway = Home::new().serve();
+    let gateway = Home::for_serving().serve();
     let mut client = Client::known(&gateway, "/acp");
     let session = client.new_session();
     let (messages, end) = client.turn(&session, "crash 3");
@@ -24,7 +25,7 @@ fn r1_an_agent_that_dies_in_a_turn_ends_it_once_and_the_next_turn_runs() {
 
 #[test]
 fn r13_sigterm_lets_the_running_turn_end_and_closes_sockets_with_1001() {
-    let mut gateway = Home::new().serve();
+    let mut gateway = Home::for_serving().serve();
     let mut idle = Client::known(&gateway, "/acp");
     let mut busy = Client::known(&gateway, "/acp");
     let session = busy.new_session();
@@ -40,22 +41,22 @@ fn r13_sigterm_lets_the_running_turn_end_and_closes_sockets_with_1001() {
 
 #[test]
 fn s6_a_key_that_is_revoked_closes_its_socket() {
-    let gateway = Home::new().serve();
+    let gateway = Home::for_serving().serve();
     let key = gateway.home.key("ann");
     let mut client = Client::connect_to(gateway.address, &key, "/acp").unwrap();
     client.call("initialize", &json!({})).unwrap();
-    gateway.home.run(&["keys", "revoke", "ann"]);
+    gateway.home.stdout_of(&["keys", "revoke", "ann"]);
     assert_eq!(client.closed(), 1008);
 }
 
 #[test]
 fn questions_of_the_fake_agent_reach_the_client_and_their_answers_the_agent() {
-    let home = Home::new();
+    let home = Home::for_serving();
     let workspace = home.path("workspace");
     std::fs::create_dir(&workspace).unwrap();
-    home.run(&["trust", "add", workspace.to_str().unwrap()]);
+    home.stdout_of(&["trust", "add", workspace.to_str().unwrap()]);
     let program = gembridge_testkit::fake_agent_path();
-    home.configure(&format!(
+    home.configure_serving(&format!(
         "[agents.fake]\ncommand = {program:?}\nargs = [\"--mode\", \"permission-storm:3\"]\nmode = \"agent\"\nworkspace = {workspace:?}\n",
     ));
     let gateway = home.serve_fake();
@@ -82,7 +83,7 @@ fn questions_of_the_fake_agent_reach_the_client_and_their_answers_the_agent() {
 
 #[test]
 fn s16_neither_keys_nor_tickets_nor_words_stand_in_the_log() {
-    let gateway = Home::new().serve_with(&["--agent", "demo", "--log-level", "debug"], &[]);
+    let gateway = Home::for_serving().serve_with(&["--agent", "demo", "--log-level", "debug"], &[]);
     let bearer = format!("Bearer {}", gateway.key);
     let headers = [("authorization", bearer.as_str()), ("content-type", "application/json")];
     let ticket = gateway.ask("POST", "/acp/ticket", &headers, Some("{}")).json()["ticket"].as_str().unwrap().to_owned();

@@ -2,8 +2,10 @@
 
 use serde_json::json;
 
-use crate::client::{Client, said};
-use crate::gateway::{Gateway, Home, post, said as messages};
+use crate::support::gateway::{Gateway, post, said as messages};
+use crate::support::home::Home;
+use crate::support::messages::said;
+use crate::support::websocket::Client;
 
 /// Twelve sessions of the agent in all: four turns, four that wait, four to ask what it offers. One is left to operators,
 /// and a guest's key has four of them and one of the turns.
@@ -18,7 +20,7 @@ fn guest(gateway: &Gateway, key: &str) -> Client {
 
 #[test]
 fn f6_idle_sessions_of_one_guest_leave_operators_and_other_guests_their_places() {
-    let gateway = Home::new().with_fake(&[], SMALL).serve_fake();
+    let gateway = Home::for_serving().with_fake(&[], SMALL).serve_fake();
     let (ann, bob) = (gateway.home.key("ann"), gateway.home.key("bob"));
     let mut hostile = guest(&gateway, &ann);
     let sessions: Vec<_> = (0..ALL).map(|_| hostile.new_session()).collect();
@@ -38,7 +40,7 @@ fn f6_idle_sessions_of_one_guest_leave_operators_and_other_guests_their_places()
 
 #[test]
 fn f6_a_session_that_gave_way_goes_on_where_it_was() {
-    let gateway = Home::new().with_fake(&[], SMALL).serve_fake();
+    let gateway = Home::for_serving().with_fake(&[], SMALL).serve_fake();
     let ann = gateway.home.key("ann");
     let mut client = guest(&gateway, &ann);
     let first = client.new_session();
@@ -52,7 +54,7 @@ fn f6_a_session_that_gave_way_goes_on_where_it_was() {
 
 #[test]
 fn f6_a_guest_whose_sessions_all_work_waits_in_line_and_others_do_not() {
-    let mut gateway = Home::new().with_fake(&[], SMALL).serve_fake();
+    let mut gateway = Home::for_serving().with_fake(&[], SMALL).serve_fake();
     let (ann, bob) = (gateway.home.key("ann"), gateway.home.key("bob"));
     let gate = gateway.home.path("gate");
     let prompt = format!("say on ;; until {} ;; say done", gate.display());
@@ -78,7 +80,7 @@ fn f6_a_guest_whose_sessions_all_work_waits_in_line_and_others_do_not() {
 
 #[test]
 fn f6_the_refusal_says_what_is_full_and_the_way_out() {
-    let gateway = Home::new().with_fake(&[], &format!("{SMALL}limits.sessions_per_key = 1\n")).serve_fake();
+    let gateway = Home::for_serving().with_fake(&[], &format!("{SMALL}limits.sessions_per_key = 1\n")).serve_fake();
     let ann = gateway.home.key("ann");
     let gate = gateway.home.path("gate");
     let mut client = guest(&gateway, &ann);
@@ -98,7 +100,7 @@ fn f6_the_refusal_says_what_is_full_and_the_way_out() {
 fn f7_half_a_message_and_a_body_of_one_key_are_charged_to_one_share() {
     use std::io::{Read as _, Write as _};
 
-    let gateway = Home::new().serve();
+    let gateway = Home::for_serving().serve();
     let (ann, bob) = (gateway.home.key("ann"), gateway.home.key("bob"));
     let mut socket = std::net::TcpStream::connect(gateway.address).unwrap();
     let request = format!(
@@ -121,7 +123,7 @@ fn f7_half_a_message_and_a_body_of_one_key_are_charged_to_one_share() {
 
 #[test]
 fn f8_what_waits_in_line_stays_charged_to_the_share_of_its_key() {
-    let mut gateway = Home::new().with_fake(&[], SMALL).serve_fake();
+    let mut gateway = Home::for_serving().with_fake(&[], SMALL).serve_fake();
     let ann = gateway.home.key("ann");
     let gate = gateway.home.path("gate");
     let mut running = gateway.stream_as(&ann, &format!("say on ;; until {}", gate.display()));

@@ -9,8 +9,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::client::{Client, said};
-use crate::gateway::{Gateway, Home, said as messages};
+use crate::support::gateway::{Gateway, said as messages};
+use crate::support::home::Home;
+use crate::support::messages::said;
+use crate::support::websocket::Client;
 
 /// Twenty sessions of the agent: a guest's key has six.
 const SETTINGS: &str = "limits.turns = 8\nlimits.idle_sessions = 8\n";
@@ -113,7 +115,7 @@ fn work(gateway: &Gateway, key: &str, name: &str) -> String {
 
 #[test]
 fn f6_f7_f8_a_hostile_guest_makes_nothing_of_others_fail_and_nothing_crosses() {
-    let gateway = Home::new().with_fake(&[], SETTINGS).serve_fake();
+    let gateway = Home::for_serving().with_fake(&[], SETTINGS).serve_fake();
     let (eve, bob) = (gateway.home.key("eve"), gateway.home.key("bob"));
     let (ready, is_over) = (AtomicBool::new(false), AtomicBool::new(false));
     let quiet = gembridge_testkit::rss_kb(gateway.pid());
@@ -130,7 +132,7 @@ fn f6_f7_f8_a_hostile_guest_makes_nothing_of_others_fail_and_nothing_crosses() {
             let name = format!("temporary-{number}");
             let key = gateway.home.key(&name);
             assert_eq!(gateway.get_as(&key, "/v1/models").status, 200);
-            gateway.home.run(&["keys", "revoke", &name]);
+            gateway.home.stdout_of(&["keys", "revoke", &name]);
             assert_eq!(gateway.get_as(&key, "/v1/models").status, 401);
             number += 1;
         }

@@ -4,8 +4,10 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::client::{Client, said};
-use crate::gateway::{Gateway, Home, read_lines};
+use crate::support::gateway::{Gateway, read_lines};
+use crate::support::home::Home;
+use crate::support::messages::said;
+use crate::support::websocket::Client;
 
 /// The address of the second port, as the log tells it.
 fn second_port(gateway: &mut Gateway) -> std::net::SocketAddr {
@@ -19,7 +21,7 @@ fn second_port(gateway: &mut Gateway) -> std::net::SocketAddr {
 
 #[test]
 fn on_a_port_of_its_own_a_client_begins_as_it_likes() {
-    let mut gateway = Home::new().serve_with(&["--agent", "demo"], &[("GEMINI_PORT", "0")]);
+    let mut gateway = Home::for_serving().serve_with(&["--agent", "demo"], &[("GEMINI_PORT", "0")]);
     let port = second_port(&mut gateway);
     assert_eq!(Client::connect_to(port, "", "/").map(|_| ()), Err(401));
     let mut client = Client::connect_to(port, &gateway.key, "/").unwrap();
@@ -36,14 +38,14 @@ fn on_a_port_of_its_own_a_client_begins_as_it_likes() {
 
 #[test]
 fn s13b_an_agent_with_a_workspace_takes_trusted_folders_and_no_others() {
-    let home = Home::new();
+    let home = Home::for_serving();
     for folder in ["workspace", "trusted", "other"] {
         fs::create_dir(home.path(folder)).unwrap();
     }
-    home.run(&["trust", "add", home.path("trusted").to_str().unwrap()]);
-    home.run(&["trust", "add", home.path("workspace").to_str().unwrap()]);
+    home.stdout_of(&["trust", "add", home.path("trusted").to_str().unwrap()]);
+    home.stdout_of(&["trust", "add", home.path("workspace").to_str().unwrap()]);
     let workspace = home.path("workspace");
-    home.configure(&format!("[agents.demo]\nmode = \"agent\"\nworkspace = {workspace:?}\n"));
+    home.configure_serving(&format!("[agents.demo]\nmode = \"agent\"\nworkspace = {workspace:?}\n"));
     let gateway = home.serve();
     let mut client = Client::known(&gateway, "/acp");
     let mut new = |cwd: &std::path::Path| client.call("session/new", &json!({ "cwd": cwd, "mcpServers": [] }));
@@ -59,7 +61,7 @@ fn s13b_an_agent_with_a_workspace_takes_trusted_folders_and_no_others() {
 
 #[test]
 fn the_tap_writes_every_message_as_a_line() {
-    let home = Home::new();
+    let home = Home::for_serving();
     let file = home.path("tap.jsonl");
     let gateway = home.serve_with(&["--agent", "demo", "--tap", file.to_str().unwrap()], &[]);
     let mut client = Client::known(&gateway, "/acp");

@@ -1,6 +1,6 @@
 //! Whatever is wrong is told in one sentence with the way out, and nothing is half-started.
 
-use crate::gembridge::Home;
+use crate::support::home::Home;
 
 #[test]
 fn a_mistyped_command_line_refused_with_what_was_meant() {
@@ -62,6 +62,6 @@ fn an_empty_prompt_refused() {
 #[test]
 fn s16_text_from_outside_cannot_steer_the_terminal() {
     let ran = Home::new().run(&["run", "--\u{1b}[2Jx", "hi"]);
-    assert_eq!(ran.code, 2);
+    assert_eq!(ran.code, Some(2));
     assert!(!ran.stderr.contains('\u{1b}'), "{:?}", ran.stderr);
 }

@@ -4,7 +4,8 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::gembridge::{Home, Ran};
+use crate::support::home::Home;
+use crate::support::run::Ran;
 
 fn value<'a>(shown: &'a Value, key: &str) -> &'a Value {
     let values = shown["values"].as_array().unwrap();

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
-use crate::gembridge::Home;
+use crate::support::home::Home;
 
 /// Long enough for a loaded machine; no test waits for it to pass.
 const PATIENCE: Duration = Duration::from_mins(1);

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
-use crate::gembridge::Home;
+use crate::support::home::Home;
 
 /// Something that logs one warning.
 const WARNING: (&str, &str) = ("GEMBRIDGE_SERVER_PROT", "1");

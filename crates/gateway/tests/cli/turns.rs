@@ -5,7 +5,8 @@ use std::process::Stdio;
 
 use serde_json::Value;
 
-use crate::gembridge::{Home, Ran};
+use crate::support::home::Home;
+use crate::support::run::Ran;
 
 fn run(home: &Home, args: &[&str]) -> Ran {
     home.run(&[&["run", "--agent", "demo"], args].concat())
@@ -65,12 +66,12 @@ fn json_is_one_object_and_stream_json_one_message_a_line() {
 fn the_exit_code_tells_how_the_turn_ended() {
     let home = Home::new();
     let crashed = run(&home, &["crash 3"]);
-    assert_eq!(crashed.code, 1);
+    assert_eq!(crashed.code, Some(1));
     assert!(crashed.stderr.lines().last().unwrap().starts_with("gembridge: agent `demo` ended with exit code 3"));
     let late = run(&home, &["--timeout", "1", "wait"]);
-    assert_eq!((late.code, late.stdout.as_str()), (4, ""), "{}", late.stderr);
+    assert_eq!((late.code, late.stdout.as_str()), (Some(4), ""), "{}", late.stderr);
     let failed = run(&home, &["-o", "json", "error 500 no luck"]);
-    assert_eq!(failed.code, 1);
+    assert_eq!(failed.code, Some(1));
     assert_eq!(failed.json()["is_error"], true);
 }
 
@@ -161,7 +162,7 @@ fn s15_the_agent_gets_none_of_our_secrets_and_a_hostile_prompt_stays_text() {
     let names = ["GEMBRIDGE_TOKEN", "AWS_SECRET_ACCESS_KEY", "REDIS_URL", "BEARER_TOKEN"];
     let secrets = names.map(|name| (name, "canary"));
     let ran = home.run_with(&["run", "--agent", "spy", "\"; touch pwn #canary $(touch pwn)"], &secrets);
-    assert_eq!(ran.code, 1, "{}", ran.stderr);
+    assert_eq!(ran.code, Some(1), "{}", ran.stderr);
     let seen = std::fs::read_to_string(seen).unwrap();
     assert!(seen.contains("HOME=") && seen.contains("/bin/sh"), "{seen}");
     assert!(!seen.contains("canary"), "{seen}");

@@ -12,8 +12,10 @@ use gembridge_testkit::{
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
-use crate::client::{Client, said};
-use crate::gateway::{Gateway, Home};
+use crate::support::gateway::Gateway;
+use crate::support::home::Home;
+use crate::support::messages::said;
+use crate::support::websocket::Client;
 
 /// The name and the content of a file in the operator's home.
 pub const CANARY_NAME: &str = "canary-name-5512";
@@ -28,7 +30,7 @@ pub enum Agent {
 }
 
 /// Dropped in this order: the agents end before the model that they ask.
-pub struct Stage {
+pub struct TestServer {
     pub gateway: Gateway,
     pub guest_key: String,
     model: Model,
@@ -40,7 +42,7 @@ enum Model {
     Gemini(FakeGemini),
 }
 
-impl Stage {
+impl TestServer {
     pub fn new(agent: Agent) -> Self {
         Self::with_variables(agent, |_| Vec::new())
     }
@@ -54,13 +56,13 @@ impl Stage {
                 Model::Scripted(runtime.block_on(FakeModel::start()).unwrap())
             }
         };
-        let home = Home::new();
+        let home = Home::for_serving();
         fs::create_dir(home.path("notes")).unwrap();
         fs::write(home.path("notes").join(CANARY_NAME), CANARY).unwrap();
         let (name, program, mut variables) = agent.installed(&home, &model);
         // Two OpenCode processes that make the database of a new home at the same time fail: there is no spare here.
         let settings = "limits = { spare = 0, start_seconds = 150 }";
-        home.configure(&format!("[agents.{name}]\ncommand = '{}'\n{settings}\n", program.display()));
+        home.configure_serving(&format!("[agents.{name}]\ncommand = '{}'\n{settings}\n", program.display()));
         variables.push(("PATH", std::env::var("PATH").unwrap()));
         variables.extend(further(&home));
         let variables: Vec<_> = variables.iter().map(|(name, value)| (*name, value.as_str())).collect();

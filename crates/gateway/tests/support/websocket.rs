@@ -11,8 +11,9 @@ use tokio_tungstenite::tungstenite::http::HeaderValue;
 use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
-use crate::gateway::Gateway;
-use crate::http::PATIENCE;
+use super::gateway::Gateway;
+use super::http::PATIENCE;
+use super::messages::{is_answer, outcome};
 
 pub struct Client {
     runtime: Runtime,
@@ -78,14 +79,14 @@ impl Client {
     pub fn call(&mut self, method: &str, params: &Value) -> Result<Value, Value> {
         let id = self.request(method, params);
         let messages = self.until(|message| is_answer(message, id));
-        outcome(messages.last().unwrap())
+        outcome(&messages)
     }
 
     /// A whole turn: everything that came, and its end.
     pub fn turn(&mut self, session: &str, text: &str) -> (Vec<Value>, Result<Value, Value>) {
         let id = self.prompt(session, text);
         let messages = self.until(|message| is_answer(message, id));
-        let end = outcome(messages.last().unwrap());
+        let end = outcome(&messages);
         (messages, end)
     }
 
@@ -133,29 +134,4 @@ impl Client {
             }
         }
     }
-}
-
-fn is_answer(message: &Value, id: u64) -> bool {
-    message["id"] == id && message.get("method").is_none()
-}
-
-fn outcome(answer: &Value) -> Result<Value, Value> {
-    match answer.get("error") {
-        Some(error) => Err(error.clone()),
-        None => Ok(answer["result"].clone()),
-    }
-}
-
-pub fn said(messages: &[Value]) -> String {
-    let updates = messages.iter().map(|message| &message["params"]["update"]);
-    let pieces = updates.filter(|update| update["sessionUpdate"] == "agent_message_chunk");
-    pieces.filter_map(|update| update["content"]["text"].as_str()).collect()
-}
-
-pub fn last_seq(messages: &[Value]) -> u64 {
-    let seq = |message: &Value| {
-        let params = &message["params"];
-        params["_meta"]["gembridge"]["seq"].as_u64().or_else(|| params["seq"].as_u64())
-    };
-    messages.iter().filter_map(seq).max().unwrap_or(0)
 }

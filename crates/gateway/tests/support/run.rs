@@ -82,6 +82,16 @@ impl Drop for Running {
     }
 }
 
+impl From<std::process::Output> for Ran {
+    fn from(output: std::process::Output) -> Self {
+        Self {
+            code: output.status.code(),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+}
+
 impl Ran {
     #[track_caller]
     pub fn succeeds(self) -> Self {
@@ -99,11 +109,15 @@ impl Ran {
         self
     }
 
-    /// Failed before anything was started: one line, and it is ours.
+    /// Refused with one sentence of ours and nothing on standard output.
     #[track_caller]
-    pub fn refuses(self, code: i32, sentence: &str) -> Self {
+    pub fn refused(self, code: i32, sentence: &str) -> Self {
         assert_eq!((self.stdout.as_str(), self.stderr.lines().count()), ("", 1), "{self:?}");
         self.fails(code, sentence)
+    }
+
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.stdout).unwrap()
     }
 }
 

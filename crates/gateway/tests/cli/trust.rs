@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
-use crate::gembridge::Home;
+use crate::support::home::Home;
 
 #[test]
 fn a_folder_is_trusted_listed_and_forgotten() {

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use crate::gateway::Gateway;
+use crate::support::gateway::Gateway;
 
 pub struct Script {
     command: Command,

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use serde_json::Value;
 
-use crate::gembridge::Home;
+use crate::support::home::Home;
 
 /// A program on PATH that tells a version and does nothing else.
 fn install(home: &Home, name: &str, version: &str) {
@@ -130,7 +130,7 @@ fn doctor_finds_a_machine_with_only_the_built_in_agent_usable() {
 fn doctor_names_the_fix_for_what_is_broken() {
     let home = Home::new();
     let ran = home.run(&["doctor", "--agent", "gemini"]);
-    assert_eq!(ran.code, 1, "{}", ran.stderr);
+    assert_eq!(ran.code, Some(1), "{}", ran.stderr);
     assert!(ran.stdout.contains("✗ agent"), "{}", ran.stdout);
     assert!(ran.stdout.contains("→ run `npm i -g @google/gemini-cli`"), "{}", ran.stdout);
 

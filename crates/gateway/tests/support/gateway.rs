@@ -1,87 +1,18 @@
-//! A running gateway in a home of its own, with an environment built from empty.
+//! A running gateway.
 
 use std::fs;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
-use crate::http::{Answer, Connection, Events, PATIENCE};
-
-pub struct Home {
-    root: TempDir,
-}
+use super::home::Home;
+use super::http::{Answer, Connection, Events, PATIENCE};
 
 impl Home {
-    pub fn new() -> Self {
-        let root = tempfile::tempdir().unwrap();
-        fs::create_dir_all(root.path().join(".config/gembridge")).unwrap();
-        let home = Self { root };
-        home.configure("");
-        home
-    }
-
-    pub fn path(&self, below: &str) -> PathBuf {
-        self.root.path().join(below)
-    }
-
-    pub fn config(&self, file: &str) -> PathBuf {
-        self.path(".config/gembridge").join(file)
-    }
-
-    pub fn state(&self, file: &str) -> PathBuf {
-        self.path(".local/state/gembridge").join(file)
-    }
-
-    /// Settings that let a test ask as often as it likes, and these.
-    pub fn configure(&self, further: &str) {
-        let text = format!("limits.requests = 10000000\nlimits.refused = 10000000\n{further}\n");
-        fs::write(self.config("gembridge.toml"), text).unwrap();
-    }
-
-    /// The fake agent as the agent `fake`. What it records for a guest goes to the folder `records`.
-    pub fn with_fake(self, args: &[&str], further: &str) -> Self {
-        let program = gembridge_testkit::fake_agent_path();
-        let args = json!(args);
-        let records = self.path("records");
-        fs::create_dir_all(&records).unwrap();
-        self.configure(&format!(
-            "{further}\n[agents.fake]\ncommand = {:?}\nargs = {args}\nguest_write = [{:?}]\n",
-            program.to_str().unwrap(),
-            records.to_str().unwrap()
-        ));
-        self
-    }
-
-    pub fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_gembridge"));
-        command
-            .args(args)
-            .env_clear()
-            .env("HOME", self.root.path())
-            .env("PATH", self.path("nothing"))
-            .current_dir(self.root.path())
-            .stdin(Stdio::null());
-        command
-    }
-
-    /// Runs another command of the binary to its end.
-    #[track_caller]
-    pub fn run(&self, args: &[&str]) -> String {
-        let output = self.command(args).output().unwrap();
-        assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8(output.stdout).unwrap()
-    }
-
-    /// A new key of this name.
-    pub fn key(&self, name: &str) -> String {
-        self.run(&["keys", "create", name]).trim().to_owned()
-    }
-
     /// A gateway that does not come up: its exit code and what it says.
     pub fn refused(&self, args: &[&str]) -> (i32, String) {
         let output = self.command(&[&["serve"], any_port_unless_named(args), args].concat()).output().unwrap();
@@ -113,7 +44,7 @@ impl Home {
             .args(["serve", "--port", "0", "--agent", "fake"])
             .env_clear()
             .envs(gateway.get_envs().filter_map(|(name, value)| Some((name, value?))))
-            .current_dir(self.root.path())
+            .current_dir(self.folder())
             .stdin(Stdio::null());
         self.started_by(&mut shell)
     }
@@ -150,7 +81,7 @@ pub struct Gateway {
 impl Gateway {
     /// What it leaves behind once it has ended.
     pub fn into_home(mut self) -> Home {
-        std::mem::replace(&mut self.home, Home { root: tempfile::tempdir().unwrap() })
+        std::mem::replace(&mut self.home, Home::new())
     }
 
     pub fn pid(&self) -> u32 {

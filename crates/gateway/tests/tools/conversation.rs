@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::gateway::{Gateway, post};
-use crate::http::Answer;
+use crate::support::gateway::{Gateway, post};
+use crate::support::http::Answer;
 
-pub struct Talk<'a> {
+pub struct Conversation<'a> {
     gateway: &'a Gateway,
     key: String,
     tools: Value,
@@ -21,7 +21,7 @@ pub struct Call {
     pub arguments: Value,
 }
 
-impl<'a> Talk<'a> {
+impl<'a> Conversation<'a> {
     pub fn new(gateway: &'a Gateway, tools: &[&str], prompt: &str) -> Self {
         Self::with_key(gateway, &gateway.key, tools, prompt)
     }

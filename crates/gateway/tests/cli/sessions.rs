@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::gembridge::Home;
+use crate::support::home::Home;
 
 const CLAUDE: &str = "41f6ab9a-7d9c-4301-83a2-9d0f81cb2d62";
 const CODEX: &str = "01a1e3cf-d729-7f52-b319-5efdf6ea15b1";
