@@ -1,5 +1,6 @@
-# Four commands, and longer runs of two kinds of tests. Each does all of its own set-up on a fresh machine.
-.PHONY: run test soak fuzz check bench
+# Four commands, a shorter run of the tests, and longer runs of two kinds of them. Each does all of its own set-up on a fresh
+# machine. `make help` lists them.
+.PHONY: run help test test-fast soak fuzz check bench
 
 TOOLS := .cache/tools
 export PATH := $(CURDIR)/$(TOOLS)/bin:$(PATH)
@@ -9,6 +10,25 @@ export PATH := $(CURDIR)/$(TOOLS)/bin:$(PATH)
 run:
 	scripts/setup web || echo 'make: going on without the chat page' >&2
 	cargo run --locked --release --package gembridge -- serve
+
+help:
+	@echo 'make run        build gembridge and serve'
+	@echo 'make test-fast  the tests that need cargo alone: a few minutes once built'
+	@echo 'make test       all tests; installs what they need'
+	@echo 'make check      format, lints, dependency policy, the rules of the house'
+	@echo 'make bench      the benchmarks; ONLY=name runs one scenario'
+	@echo 'make soak       ten minutes of random faults'
+	@echo 'make fuzz       ten minutes of mutated inputs for each reader; ONLY=name runs one'
+
+# What needs cargo and nothing else: no Debian packages, no browser, no real agent, no client library. Of the suites that
+# are named, tests that need such a thing or take long by intent are skipped by name.
+FAST := acp behaviour bridge cli commands connect descriptors detection fake_agent_modes fake_agent_processes \
+	fake_agent_script faults fuzz gemini_api golden house_rules http openai parked process profiles properties serve \
+	suite tool_names tools transcripts ws
+SKIPPED := real_agents:: ops:: clock::r18_ soak::
+test-fast:
+	cargo test --locked --workspace --exclude gembridge-bench --lib --bins
+	cargo test --locked --workspace --exclude gembridge-bench $(FAST:%=--test %) -- $(SKIPPED:%=--skip %)
 
 # Installs what the tests need, then runs all of them.
 test:

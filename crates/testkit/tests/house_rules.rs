@@ -209,6 +209,24 @@ fn s32_unsafe_code_stands_in_one_module_at_most() {
 }
 
 #[test]
+fn every_quality_line_that_a_test_is_named_after_is_explained() {
+    let lines = fs::read_to_string(root().join("docs/quality.md")).unwrap();
+    for (path, text) in sources("crates") {
+        for name in text.split("fn ").skip(1).filter_map(|rest| rest.split('(').next()) {
+            let Some((line, _)) = name.split_once('_') else { continue };
+            let digits = line.get(1..).unwrap_or_default().trim_end_matches(|last: char| last.is_ascii_lowercase());
+            let is_line = line.starts_with(['b', 'f', 'r', 's'])
+                && !digits.is_empty()
+                && digits.bytes().all(|digit| digit.is_ascii_digit());
+            if is_line {
+                let row = format!("| {} |", line[..1].to_uppercase() + &line[1..]);
+                assert!(lines.contains(&row), "{path}: `{name}` is named after a line that docs/quality.md lacks");
+            }
+        }
+    }
+}
+
+#[test]
 fn no_test_is_ignored() {
     // Put together here, so that this file does not find itself.
     let markers = ["#[ign", "todo", "unimplemented"].map(|word| match word {

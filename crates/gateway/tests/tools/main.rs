@@ -5,7 +5,7 @@
 #[expect(dead_code, reason = "shared by all suites of this crate; each uses a part")]
 mod support;
 
-mod agents;
+mod real_agents;
 mod calls;
 mod conversation;
 mod departures;

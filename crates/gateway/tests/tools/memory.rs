@@ -3,7 +3,7 @@
 use gembridge_testkit::gemini_api::FakeGemini;
 use serde_json::json;
 
-use crate::agents::{gemini, runtime};
+use crate::real_agents::{gemini, runtime};
 use crate::support::gateway::post;
 
 #[test]
