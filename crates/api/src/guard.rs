@@ -206,7 +206,7 @@ impl Guard {
             Ok(Admitted::Open) => (run(inner, render, request, None, &record).await, None),
             Ok(Admitted::Keyed(lease, principal)) => {
                 let response = run(inner, render, request, Some(&lease), &record).await;
-                record.audit(principal, &response);
+                record.audit(&principal, &response);
                 (response, Some(lease))
             }
             Err(problem) => (body.refuse(render(&problem, &record.id), request.into_body()), None),

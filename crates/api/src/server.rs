@@ -3,16 +3,13 @@
 
 mod activity;
 mod admission;
-mod afterwards;
 mod connection;
 mod drain;
 mod malformed;
 mod overload;
-mod rounds;
 mod socket;
 
 pub use self::admission::set_aside;
-pub use self::afterwards::Afterwards;
 pub use self::malformed::log_refused;
 pub use self::overload::Declined;
 
@@ -63,8 +60,6 @@ pub struct Deadlines {
     pub head: Duration,
     /// For a connection between two requests.
     pub idle: Duration,
-    /// For an idle connection to give back its buffers.
-    pub rest: Duration,
     /// For a client to take a piece of its answer.
     pub send: Duration,
     /// For a client to notice that an answer came before its body was read.
@@ -96,7 +91,6 @@ impl Default for Deadlines {
         Self {
             head: Duration::from_secs(10),
             idle: Duration::from_secs(75),
-            rest: Duration::from_millis(100),
             send: Duration::from_secs(30),
             linger: Duration::from_secs(2),
             drain: Duration::from_secs(30),

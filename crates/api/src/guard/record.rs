@@ -12,7 +12,6 @@ use gembridge_core::model::Principal;
 
 use crate::guard::meters::Meters;
 use crate::identity::{RequestId, SESSION_HEADER};
-use crate::server::Afterwards;
 
 /// What a route knows of its request, for the record of its end. In the request's extensions.
 #[derive(Clone, Debug)]
@@ -86,8 +85,6 @@ pub struct Record {
     method: Method,
     status: Option<StatusCode>,
     ended: bool,
-    /// Where nobody waits for the books.
-    afterwards: Option<Afterwards>,
     meters: Arc<Meters>,
 }
 
@@ -112,7 +109,6 @@ impl Record {
             method: request.method().clone(),
             status: None,
             ended: false,
-            afterwards: request.extensions().get().cloned(),
             meters: Arc::clone(meters),
         }
     }
@@ -122,28 +118,22 @@ impl Record {
     }
 
     /// Writes to the audit log who was answered with which status: never what was said.
-    pub fn audit(&self, principal: Principal, response: &Response) {
-        let (id, route, method) = (self.id, self.route.clone(), self.method.clone());
-        let session = response.headers().get(SESSION_HEADER).cloned();
-        let status = response.status().as_u16();
-        perform(self.afterwards.as_ref(), move || {
-            tracing::info!(
-                target: "gembridge::audit",
-                principal = principal.name(),
-                %method,
-                route = route.as_ref().map(MatchedPath::as_str),
-                session = session.as_ref().and_then(|id| id.to_str().ok()),
-                status,
-                request = id.text(&mut [0; RequestId::LENGTH]),
-                "request"
-            );
-        });
+    pub fn audit(&self, principal: &Principal, response: &Response) {
+        tracing::info!(
+            target: "gembridge::audit",
+            principal = principal.name(),
+            method = %self.method,
+            route = self.route.as_ref().map(MatchedPath::as_str),
+            session = response.headers().get(SESSION_HEADER).and_then(|id| id.to_str().ok()),
+            status = response.status().as_u16(),
+            request = self.id.text(&mut [0; RequestId::LENGTH]),
+            "request"
+        );
     }
 
     /// Writes the end.
     pub fn end(mut self, ending: Ending) {
-        let afterwards = self.afterwards.take();
-        perform(afterwards.as_ref(), move || self.write(ending));
+        self.write(ending);
     }
 
     /// The first ending counts.
@@ -194,14 +184,6 @@ impl Record {
 impl Drop for Record {
     fn drop(&mut self) {
         self.write(Ending::Left);
-    }
-}
-
-/// Once the answer is with the socket, where somebody looks after that.
-fn perform(afterwards: Option<&Afterwards>, work: impl FnOnce() + Send + 'static) {
-    match afterwards {
-        Some(afterwards) => afterwards.add(work),
-        None => work(),
     }
 }
 

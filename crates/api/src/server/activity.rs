@@ -20,7 +20,6 @@ pub struct Activity {
     /// When the present phase began, in milliseconds from the start.
     since: AtomicU64,
     body_pending: AtomicBool,
-    unflushed: AtomicBool,
     /// The answers under way on an HTTP/2 connection, whose readers can each stop on their own.
     departures: Mutex<Vec<Weak<Handed>>>,
 }
@@ -50,7 +49,6 @@ impl Activity {
             head_begun: AtomicBool::new(false),
             since: AtomicU64::new(0),
             body_pending: AtomicBool::new(false),
-            unflushed: AtomicBool::new(false),
             departures: Mutex::default(),
         }
     }
@@ -69,14 +67,6 @@ impl Activity {
         }
     }
 
-    pub fn bytes_left(&self) {
-        self.unflushed.store(true, Ordering::Relaxed);
-    }
-
-    pub fn flushed(&self) {
-        self.unflushed.store(false, Ordering::Relaxed);
-    }
-
     /// Whether a request's body has not been read to its end, so that more of it may still come.
     pub fn is_body_pending(&self) -> bool {
         self.body_pending.load(Ordering::Relaxed)
@@ -90,11 +80,6 @@ impl Activity {
     /// Whether something came that has not become a request.
     pub fn is_before_a_request(&self) -> bool {
         matches!(self.phase(), Phase::Head { .. })
-    }
-
-    /// Nothing is being read, nothing is left to write.
-    pub fn is_clean(&self) -> bool {
-        matches!(self.phase(), Phase::Idle { .. }) && !self.is_body_pending() && !self.unflushed.load(Ordering::Relaxed)
     }
 
     /// Whether the reader of some answer has not asked for more for so long.

@@ -1,5 +1,4 @@
-//! One connection: which HTTP it speaks, its requests, and when it ends. HTTP/1 connections that pause give back
-//! their buffers and wait as a bare socket.
+//! One connection: which HTTP it speaks, its requests, and when it ends.
 
 use std::convert::Infallible;
 use std::future::poll_fn;
@@ -29,10 +28,8 @@ use tower_service::Service;
 use crate::admin::health;
 use crate::server::activity::{Activity, Arriving, Departing, Flight, Phase};
 use crate::server::admission::{Kind, Slot};
-use crate::server::afterwards::Afterwards;
 use crate::server::drain::Drain;
 use crate::server::overload::{Declined, shutting_down, too_many_connections};
-use crate::server::rounds::Rounds;
 use crate::server::socket::{Socket, tune};
 use crate::server::{Deadlines, Peer, ServerConfig};
 
@@ -95,7 +92,6 @@ struct Link {
     /// The address of ours that it reached.
     local: Option<SocketAddr>,
     kind: Kind,
-    afterwards: Afterwards,
     /// Whether new requests on it are refused, since the server drains.
     declines: AtomicBool,
 }
@@ -117,8 +113,7 @@ pub async fn serve(context: Arc<Context>, stream: TcpStream, peer: SocketAddr, s
     let activity = Arc::new(Activity::new());
     let local = stream.local_addr().ok();
     let socket = Socket::new(stream, peer, Arc::clone(&activity), deadlines, slot);
-    let afterwards = Afterwards::default();
-    let link = Link { context, activity, peer, local, kind, afterwards, declines: AtomicBool::new(false) };
+    let link = Link { context, activity, peer, local, kind, declines: AtomicBool::new(false) };
     let mut leaving = Leaving::No;
     let opening = {
         let mut opening = pin!(timeout(deadlines.head, opening(socket.stream())));
@@ -213,77 +208,36 @@ impl Link {
         goes
     }
 
-    async fn http1(self, mut socket: Socket, deadlines: Deadlines, mut leaving: Leaving) {
+    async fn http1(self, socket: Socket, deadlines: Deadlines, mut leaving: Leaving) {
         let mut builder = self.context.http1.clone();
         if self.kind == Kind::Spare {
             builder.keep_alive(false);
         }
-        let rounds = Rounds::of(poll_fn(|cx| Poll::Ready(cx.waker().clone())).await);
-        loop {
-            let service = service_fn(|request| self.answer(request, Departing::new));
-            let mut connection = builder.serve_connection(TokioIo::new(socket), service).with_upgrades();
-            let mut clock = Clock::new(deadlines, Rests::Yes);
-            let rests = {
-                let mut drained = pin!(async {
-                    tokio::join!(self.context.drain.begun.cancelled(), self.context.drain.over.cancelled())
-                });
-                let mut registered = false;
-                let mut step = |cx: &mut std::task::Context<'_>| {
-                    // First the connection, then the drain: a request that was sent before the drain is answered.
-                    let mut polled = Pin::new(&mut connection).poll(cx);
-                    // Polled once, to be woken by it: its waker stays good, since a connection never changes its task.
-                    // The lists of waiters are shared by all connections, so that only the flags are read from then on.
-                    if polled.is_pending() && !registered {
-                        registered = drained.as_mut().poll(cx).is_pending() || self.context.drain.over.is_cancelled();
-                    }
-                    if polled.is_pending() && self.has_to_leave(&mut leaving) {
-                        Pin::new(&mut connection).graceful_shutdown();
-                        polled = Pin::new(&mut connection).poll(cx);
-                    }
-                    self.afterwards.clear();
-                    if let Poll::Ready(ended) = polled {
-                        report(ended);
-                        return Poll::Ready(false);
-                    }
-                    clock.poll(cx, &self.activity).map(|expired| expired == Expired::Rest)
-                };
-                // A stream is woken by others alone, and for those the task's own bell is the nearer one.
-                poll_fn(|cx| if self.activity.is_answering() { step(cx) } else { rounds.poll(&mut step) }).await
-            };
-            if !rests {
-                return;
-            }
-            let Some(parts) = connection.into_parts() else { return };
-            socket = parts.io.into_inner();
-            socket.put_back(parts.read_buf);
-            if !self.woken(&socket, deadlines.idle, &mut leaving).await {
-                return;
-            }
-        }
-    }
-
-    /// Waits as a bare socket for the next request; `false` when none comes.
-    async fn woken(&self, socket: &Socket, idle: Duration, leaving: &mut Leaving) -> bool {
-        if socket.has_ahead() {
-            return true;
-        }
-        let Phase::Idle { since } = self.activity.phase() else { return true };
-        let end = Instant::from_std(since) + idle;
+        let service = service_fn(|request| self.answer(request, Departing::new));
+        let mut connection = builder.serve_connection(TokioIo::new(socket), service).with_upgrades();
+        let mut clock = Clock::new(deadlines, Heads::Timed);
         let drain = &self.context.drain;
-        if matches!(leaving, Leaving::No) {
-            tokio::select! {
-                biased;
-                readable = socket.stream().readable() => return readable.is_ok(),
-                () = sleep_until(end) => return false,
-                () = drain.begun.cancelled() => *leaving = self.decline(),
+        let mut drained = pin!(async { tokio::join!(drain.begun.cancelled(), drain.over.cancelled()) });
+        let mut registered = false;
+        poll_fn(|cx| {
+            // First the connection, then the drain: a request that was sent before the drain is answered.
+            let mut polled = Pin::new(&mut connection).poll(cx);
+            // Polled once, to be woken by it: its waker stays valid, since a connection never changes its task. The lists
+            // of waiters are shared by all connections, so that only the flags are read from then on.
+            if polled.is_pending() && !registered {
+                registered = drained.as_mut().poll(cx).is_pending() || drain.over.is_cancelled();
             }
-        }
-        tokio::select! {
-            biased;
-            readable = socket.stream().readable() => readable.is_ok(),
-            () = sleep_until(end) => false,
-            () = drain.over.cancelled() => false,
-        }
+            if polled.is_pending() && self.has_to_leave(&mut leaving) {
+                Pin::new(&mut connection).graceful_shutdown();
+                polled = Pin::new(&mut connection).poll(cx);
+            }
+            if let Poll::Ready(ended) = polled {
+                report(ended);
+                return Poll::Ready(());
+            }
+            clock.poll(cx, &self.activity)
+        })
+        .await;
     }
 
     async fn http2(self, socket: Socket, deadlines: Deadlines) {
@@ -292,7 +246,7 @@ impl Link {
         let service = service_fn(move |request| of_service.answer(request, Departing::watched));
         let mut glances = interval(deadlines.send.max(Duration::from_millis(2)) / 2);
         let mut connection = pin!(link.context.http2.serve_connection(TokioIo::new(socket), service));
-        let mut clock = Clock::new(deadlines, Rests::No);
+        let mut clock = Clock::new(deadlines, Heads::Untimed);
         let mut draining = Listening::new(&link.context.drain);
         let mut word = pin!(link.context.drain.begun.cancelled());
         poll_fn(|cx| {
@@ -301,7 +255,6 @@ impl Link {
                 connection.as_mut().graceful_shutdown();
                 polled = connection.as_mut().poll(cx);
             }
-            link.afterwards.clear();
             if let Poll::Ready(ended) = polled {
                 report(ended);
                 return Poll::Ready(());
@@ -311,7 +264,7 @@ impl Link {
                     return Poll::Ready(());
                 }
             }
-            clock.poll(cx, &link.activity).map(|_| ())
+            clock.poll(cx, &link.activity)
         })
         .await;
     }
@@ -325,7 +278,6 @@ impl Link {
         let flight = Flight::begin(&self.activity);
         let mut request = request.map(|body| Body::new(Arriving::new(body, &self.activity)));
         request.extensions_mut().insert(Peer { remote: self.peer, local: self.local });
-        request.extensions_mut().insert(self.afterwards.clone());
         let problem = match self.kind {
             _ if health::is_probe(request.method(), request.uri().path()) => None,
             Kind::Spare => Some(too_many_connections()),
@@ -382,64 +334,48 @@ impl<'a> Listening<'a> {
     }
 }
 
+/// Whether an unfinished head has a deadline of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Rests {
-    Yes,
-    No,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Expired {
-    /// The connection has to end.
-    End,
-    /// It may give back its buffers.
-    Rest,
+enum Heads {
+    Timed,
+    /// HTTP/2 has frames that belong to no head: its connections end only for want of requests.
+    Untimed,
 }
 
 /// The one timer of a connection. It is only ever moved to an earlier time; when it fires too early it is set again, so that
 /// a busy connection does not touch it.
 struct Clock {
     deadlines: Deadlines,
-    rests: Rests,
+    heads: Heads,
     timer: Option<Pin<Box<Sleep>>>,
 }
 
 impl Clock {
-    fn new(deadlines: Deadlines, rests: Rests) -> Self {
-        Self { deadlines, rests, timer: None }
+    fn new(deadlines: Deadlines, heads: Heads) -> Self {
+        Self { deadlines, heads, timer: None }
     }
 
-    fn poll(&mut self, cx: &mut std::task::Context<'_>, activity: &Activity) -> Poll<Expired> {
+    /// Ready when the connection has to end.
+    fn poll(&mut self, cx: &mut std::task::Context<'_>, activity: &Activity) -> Poll<()> {
         loop {
-            let Some((due, expired)) = self.due(activity) else { return Poll::Pending };
+            let Some(due) = self.due(activity) else { return Poll::Pending };
             let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(due)));
             if due < timer.deadline() {
                 timer.as_mut().reset(due);
             }
             ready!(timer.as_mut().poll(cx));
             if due <= Instant::now() {
-                self.timer = None;
-                return Poll::Ready(expired);
+                return Poll::Ready(());
             }
             timer.as_mut().reset(due);
         }
     }
 
-    fn due(&self, activity: &Activity) -> Option<(Instant, Expired)> {
+    fn due(&self, activity: &Activity) -> Option<Instant> {
         match activity.phase() {
             Phase::Busy => None,
-            // HTTP/2 has more to say than heads: its connections are ended for want of requests alone.
-            Phase::Head { since } if self.rests == Rests::Yes => {
-                Some((Instant::from_std(since) + self.deadlines.head, Expired::End))
-            }
-            Phase::Idle { since }
-                if self.rests == Rests::Yes && self.deadlines.rest < self.deadlines.idle && activity.is_clean() =>
-            {
-                Some((Instant::from_std(since) + self.deadlines.rest, Expired::Rest))
-            }
-            Phase::Head { since } | Phase::Idle { since } => {
-                Some((Instant::from_std(since) + self.deadlines.idle, Expired::End))
-            }
+            Phase::Head { since } if self.heads == Heads::Timed => Some(Instant::from_std(since) + self.deadlines.head),
+            Phase::Head { since } | Phase::Idle { since } => Some(Instant::from_std(since) + self.deadlines.idle),
         }
     }
 }

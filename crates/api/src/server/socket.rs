@@ -23,8 +23,6 @@ pub struct Socket {
     peer: SocketAddr,
     activity: Arc<Activity>,
     deadlines: Deadlines,
-    /// What was read before and not yet used.
-    ahead: Bytes,
     /// Runs while the peer takes nothing.
     stall: Option<Pin<Box<Sleep>>>,
     closing: Closing,
@@ -56,7 +54,6 @@ impl Socket {
             peer,
             activity,
             deadlines,
-            ahead: Bytes::new(),
             stall: None,
             closing: Closing::No,
             unread: Unread::Unknown,
@@ -67,16 +64,6 @@ impl Socket {
 
     pub fn stream(&self) -> &TcpStream {
         &self.stream
-    }
-
-    /// Puts back what was read too early.
-    pub fn put_back(&mut self, bytes: Bytes) {
-        // A rest of nothing would still hold the whole buffer that it is the rest of.
-        self.ahead = if bytes.is_empty() { Bytes::new() } else { bytes };
-    }
-
-    pub fn has_ahead(&self) -> bool {
-        !self.ahead.is_empty()
     }
 
     /// The result of a write, or an error once none has got through for too long.
@@ -96,7 +83,7 @@ impl Socket {
     /// read for that would take a buffer for as long as the answer lasts.
     fn watch(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
         // What has come stands before the end, so that nothing is known of that until it is read.
-        if self.unread == Unread::Some || self.has_ahead() || !self.activity.is_answering() {
+        if self.unread == Unread::Some || !self.activity.is_answering() {
             return Ok(());
         }
         let mut next = [0];
@@ -160,13 +147,6 @@ pub fn tune(stream: &TcpStream, send: Duration) -> io::Result<()> {
 impl AsyncRead for Socket {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        if this.has_ahead() {
-            let taken = this.ahead.len().min(buffer.remaining());
-            buffer.put_slice(&this.ahead[..taken]);
-            this.ahead.advance(taken);
-            this.activity.bytes_came();
-            return Poll::Ready(Ok(()));
-        }
         this.unread = Unread::Unknown;
         let before = buffer.filled().len();
         let read = ready!(Pin::new(&mut this.stream).poll_read(cx, buffer));
@@ -180,7 +160,6 @@ impl AsyncRead for Socket {
 impl AsyncWrite for Socket {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
-        this.activity.bytes_left();
         if this.is_rejection(bytes) {
             return this.poll_reject(cx).map_ok(|()| bytes.len());
         }
@@ -194,7 +173,6 @@ impl AsyncWrite for Socket {
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
-        this.activity.bytes_left();
         if let [only] = slices
             && this.is_rejection(only)
         {
@@ -210,7 +188,6 @@ impl AsyncWrite for Socket {
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        this.activity.flushed();
         this.watch(cx)?;
         Pin::new(&mut this.stream).poll_flush(cx)
     }
