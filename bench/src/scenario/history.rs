@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use gembridge_api::openai::wire::{Message, OneOrMany};
-use gembridge_core::session::conversation::{ConversationLimits, Conversations, Role, Said};
+use gembridge_core::exchange::{ConversationLimits, Conversations};
+use gembridge_core::model::{self, Role};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -163,10 +164,10 @@ fn read_barely(body: &str) -> anyhow::Result<usize> {
     Ok(messages.iter().map(|message| message.role.len() + message.content.len()).sum())
 }
 
-fn said<'a>(message: &'a Message<'_>) -> anyhow::Result<Said<'a>> {
+fn said(message: &Message<'_>) -> anyhow::Result<model::Message> {
     let Some(OneOrMany::One(text)) = &message.content else { anyhow::bail!("a message without text") };
     let role = if message.role.as_deref() == Some("user") { Role::User } else { Role::Assistant };
-    Ok(Said::text(role, text))
+    Ok(model::Message::text(role, &**text))
 }
 
 /// The CPU time of one go, the median of three times `times`.

@@ -21,8 +21,8 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::routing::{get, post};
+use gembridge_core::exchange::{ConversationLimits, Conversations};
 use gembridge_core::session::Sessions;
-use gembridge_core::session::conversation::{ConversationLimits, Conversations};
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 

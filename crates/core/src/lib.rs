@@ -6,6 +6,7 @@
 pub mod model;
 pub mod turn;
 pub mod session;
+pub mod exchange;
 pub mod log;
 pub mod driver;
 pub mod store;

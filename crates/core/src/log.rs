@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 
 use self::followers::Followers;
 use self::pending::Pending;
-pub(crate) use self::weight::{of_content as weight_of_content, of_event as weight_of};
+pub(crate) use self::weight::{of_event as weight_of, of_message as weight_of_message, of_prompt as weight_of_prompt};
 use crate::limit::Limits;
 use crate::model::{Event, Frame, Prompt, Seq, Timestamp, TurnId};
 use crate::store::{LogWriter, StoreError};

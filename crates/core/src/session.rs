@@ -2,10 +2,10 @@
 
 mod actor;
 mod agent;
-pub mod conversation;
 pub mod demand;
 mod given;
 mod handle;
+mod history_replay;
 mod journal;
 mod nameplate;
 mod overview;

@@ -118,7 +118,7 @@ impl Fold {
     }
 
     fn prompted(&mut self, entry: &LogEntry, prompt: &Prompt) {
-        let blocks = prompt.content.iter().map(content::block).collect();
+        let blocks = prompt.blocks().iter().map(content::block).collect();
         let message = UnifiedMessage {
             id: format!("msg_{}", entry.seq.0),
             role: Role::User,

@@ -245,6 +245,7 @@ fn a_failed_turn_keeps_what_came_and_names_the_failure() {
 fn every_kind_of_content_has_a_block() {
     let content = |content: Content| Event::Content(content);
     let prompt = Prompt {
+        history: Vec::new(),
         content: vec![
             Content::text("look"),
             Content::Image { mime: "image/png".into(), data: "AAAA".into(), uri: None },

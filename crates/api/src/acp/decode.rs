@@ -40,7 +40,7 @@ pub fn prompt(params: Option<&RawValue>) -> Result<Prompt, Refusal> {
         return Err(Refusal::params(format!("a prompt has at most {MOST_BLOCKS} blocks")));
     }
     let content = request.prompt.into_iter().map(block).collect::<Result<_, _>>()?;
-    Ok(Prompt { content })
+    Ok(Prompt::new(content))
 }
 
 fn block(raw: &RawValue) -> Result<Content, Refusal> {

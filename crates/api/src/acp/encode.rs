@@ -76,8 +76,9 @@ pub fn entry(out: &mut BytesMut, session: &SessionName, template: &mut Template,
             if matches!(view, View::Live(client) if client == *by) {
                 return;
             }
-            let parts = prompt.content.len();
-            for (part, block) in prompt.content.iter().enumerate() {
+            let blocks = prompt.blocks();
+            let parts = blocks.len();
+            for (part, block) in blocks.iter().enumerate() {
                 let more = if parts > 1 { format!(",\"part\":{},\"parts\":{parts}", part + 1) } else { String::new() };
                 let update = json!({ "sessionUpdate": "user_message_chunk", "content": content::block(block) });
                 session_update(out, session, entry, &update, &more);

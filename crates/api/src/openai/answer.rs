@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use gembridge_core::BoxFuture;
 use gembridge_core::error::Error;
+use gembridge_core::exchange::{Held, Owner};
 use gembridge_core::log::Batch;
 use gembridge_core::model::{AgentName, CallId, Principal, Prompt, ToolReturn};
-use gembridge_core::session::conversation::{Held, Owner};
 
 use self::body::AnswerBody;
 use super::begin::{Again, Begun, ask_again, refuse_calls};

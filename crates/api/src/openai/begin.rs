@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use gembridge_core::error::Error;
+use gembridge_core::exchange::{Claim, FittedHistory, Owner, fit};
 use gembridge_core::log::Pace;
 use gembridge_core::model::{
-    AgentName, CallId, ClientCall, ClientId, Content, Failure, FailureKind, Prompt, ToolReturn, TurnId,
+    AgentName, CallId, ClientCall, ClientId, Content, Failure, FailureKind, Message, Prompt, ToolReturn, TurnId,
 };
-use gembridge_core::session::conversation::{Claim, Folded, Owner, Said, fold};
 use gembridge_core::session::{Footing, GiveBack, SessionHandle, Submission, Unanswered, Viewer};
 use gembridge_core::tool_host::Offer;
 
@@ -247,7 +247,7 @@ impl Desk<'_> {
                     return Ok(Pinned::Started(turn));
                 }
                 // The client's history is that of the session: its agent hears it as the client tells it.
-                let Folded { prompt, left_out } = refold(self.app, owner, body)?;
+                let FittedHistory { prompt, left_out } = refold(self.app, owner, body)?;
                 (Footing::Anew, prompt, left_out)
             }
         };
@@ -342,10 +342,10 @@ impl Desk<'_> {
 }
 
 /// Reads the whole conversation once more, for an agent that has not heard it.
-fn refold(app: &OpenAi, owner: &Owner, body: &Bytes) -> Result<Folded, Problem> {
+fn refold(app: &OpenAi, owner: &Owner, body: &Bytes) -> Result<FittedHistory, Problem> {
     let request = decode::parse(body)?;
-    let conversation = decode::conversation(&request)?;
-    Ok(fold(&app.tellable(&conversation, &owner.agent), app.config.fold_budget))
+    let conversation = decode::conversation(&request, decode::Source(body))?;
+    Ok(fit(&app.tellable(&conversation, &owner.agent), app.config.fold_budget))
 }
 
 /// Whether another model would have been taken.
@@ -367,7 +367,7 @@ fn is_of_no_model(failure: &Failure) -> bool {
 impl OpenAi {
     /// The conversation as the agent can be told it in a prompt. Of one that has not said yet what it takes, nothing but
     /// text is expected.
-    pub(super) fn tellable<'c, 'a>(&self, conversation: &'c [Said<'a>], agent: &AgentName) -> Cow<'c, [Said<'a>]> {
+    pub(super) fn tellable<'c>(&self, conversation: &'c [Message], agent: &AgentName) -> Cow<'c, [Message]> {
         decode::for_prompts(conversation, self.catalog.abilities(agent).unwrap_or_default())
     }
 

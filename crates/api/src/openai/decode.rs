@@ -13,7 +13,7 @@ use gembridge_core::tool_host::FormatSpec;
 use super::wire::{ChatRequest, Message, OneOrMany, Skipped, Unknown};
 use crate::problem::Problem;
 
-pub use conversation::{check_abilities, conversation, for_prompts};
+pub use conversation::{Source, check_abilities, conversation, for_prompts};
 pub use follow_up::{CallRef, CallResult, FollowUp, follow_up};
 pub(super) use format::PLACE as SCHEMA_PLACE;
 pub use tools::{AtOnce, Choice, OfferedTool, Tools, Wording};

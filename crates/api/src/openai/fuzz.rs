@@ -3,7 +3,7 @@
 use gembridge_core::model::PromptAbilities;
 use gembridge_testkit::fuzz::{Fuzz, signature};
 
-use super::decode::{self, check_abilities, conversation, follow_up, for_prompts};
+use super::decode::{self, Source, check_abilities, conversation, follow_up, for_prompts};
 
 const WORDS: &[&str] = &[
     "\"model\":\"demo\",",
@@ -29,12 +29,13 @@ const WORDS: &[&str] = &[
 #[test]
 fn s31_fuzz_openai_request() {
     Fuzz::named("openai-request").words(WORDS).check(|input| {
-        let request = match decode::parse(input) {
+        let body = bytes::Bytes::copy_from_slice(input);
+        let request = match decode::parse(&body) {
             Ok(request) => request,
             Err(problem) => return signature(&(1, problem.param)),
         };
         let wishes = decode::wishes(&request);
-        let said = match conversation(&request) {
+        let said = match conversation(&request, Source(&body)) {
             Ok(said) => said,
             Err(problem) => return signature(&(2, problem.param, wishes.is_ok())),
         };

@@ -1,12 +1,13 @@
 //! From a request to what is to be done: who answers, in which session, on which terms.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use axum::http::HeaderMap;
 use bytes::Bytes;
-use gembridge_core::model::{ClientId, ClientTool, SessionId};
+use gembridge_core::exchange::{Claim, Fingerprint, Owner, fit, news};
+use gembridge_core::model::{ClientId, ClientTool, Message, Role, SessionId, blocks_with_names};
 use gembridge_core::session::SessionHandle;
-use gembridge_core::session::conversation::{Claim, Fingerprint, Owner, Role, Said, fold, named, spoken};
 use gembridge_core::session::demand::Demand;
 use gembridge_core::tool_host::{Format, Offer, ToolHost};
 
@@ -75,7 +76,7 @@ impl Call {
         self.note_asked(&request);
         let pin = pin?;
         let wishes = decode::wishes(&request)?;
-        let conversation = decode::conversation(&request)?;
+        let conversation = decode::conversation(&request, decode::Source(body))?;
         let follow_up = decode::follow_up(&request, &conversation)?;
         let terms = self.terms(&wishes)?;
         let asked = self.app.catalog.resolve(&wishes.model)?;
@@ -160,32 +161,32 @@ impl Call {
             },
             |pin| pin.owner.clone(),
         );
-        let known = conversation.iter().rposition(|said| said.role == Role::Assistant).map_or(0, |at| at + 1);
-        let (history, news) = conversation.split_at(known);
+        let known = conversation.iter().rposition(|message| message.role == Role::Assistant).map_or(0, |at| at + 1);
+        let (history, new) = conversation.split_at(known);
         let told = app.tellable(conversation, &resolved.agent);
         let mut fingerprint = app.conversations.fingerprint();
-        for said in history {
-            fingerprint.add(said);
+        for message in history {
+            fingerprint.add(message);
         }
         let mark = fingerprint.mark();
         let claim = || app.conversations.claim(&owner, mark);
-        for said in news {
-            fingerprint.add(said);
+        for message in new {
+            fingerprint.add(message);
         }
         let mut fingerprint = Some(fingerprint);
 
         let mut left_out = 0;
         let mut folded = || {
-            let folded = fold(&told, app.config.fold_budget);
+            let folded = fit(&told, app.config.fold_budget);
             left_out = folded.left_out;
             folded.prompt
         };
         let resume = follow_up.and_then(|follow_up| self.resume(follow_up, pin.as_ref(), claim));
-        let is_known = || if history.is_empty() || news.is_empty() { None } else { claim() };
+        let is_known = || if history.is_empty() || new.is_empty() { None } else { claim() };
         let first = match (pin, resume) {
             (None, Some(resume)) => Route::Resume { resume: Box::new(resume), otherwise: None },
             (None, None) => match is_known() {
-                Some(claim) => Route::Continue { claim, prompt: spoken(news) },
+                Some(claim) => Route::Continue { claim, prompt: news(new) },
                 None => Route::New { prompt: folded() },
             },
             (Some(pin), resume) => {
@@ -195,8 +196,11 @@ impl Call {
                     app.conversations.forget(&owner, pin.handle.id());
                     fingerprint = None;
                 }
-                let prompt = if news.is_empty() { folded() } else { spoken(&told[known..]) };
-                let beside = if news.is_empty() { prompt.content.clone() } else { named(news) };
+                let prompt = if new.is_empty() { folded() } else { news(&told[known..]) };
+                let beside = match new {
+                    [] => prompt.blocks().into_owned(),
+                    new => blocks_with_names(new.iter().map(Cow::Borrowed)),
+                };
                 let route = Route::Pinned { handle: pin.handle, after: stands.map(|held| held.turn), prompt, beside };
                 match resume {
                     Some(resume) => Route::Resume { resume: Box::new(resume), otherwise: Some(Box::new(route)) },
@@ -240,7 +244,7 @@ fn format(wishes: &Wishes, host: Option<&Arc<dyn ToolHost>>) -> Result<Option<Ar
 
 /// What a request says.
 struct Talk<'a> {
-    conversation: &'a [Said<'a>],
+    conversation: &'a [Message],
     follow_up: Option<FollowUp>,
     body: &'a Bytes,
 }

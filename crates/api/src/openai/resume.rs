@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gembridge_core::error::Error;
+use gembridge_core::exchange::{Claim, Owner};
 use gembridge_core::model::{CallId, ClientCall, Content, SessionId, ToolReturn, TurnId};
-use gembridge_core::session::conversation::{Claim, Owner};
 use gembridge_core::session::{GiveBack, Resumption, SessionHandle, Unanswered, Viewer};
 
 use super::begin::Desk;

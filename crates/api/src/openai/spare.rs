@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use gembridge_core::driver::SlashCommands;
 use gembridge_core::error::Error;
-use gembridge_core::session::conversation::Owner;
+use gembridge_core::exchange::Owner;
 use gembridge_core::session::{NewSession, SessionHandle};
 
 use super::OpenAi;

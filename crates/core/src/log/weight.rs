@@ -1,10 +1,21 @@
 //! What an event weighs in memory, near enough: its long parts count, its small ones do not.
 
-use crate::model::{Ask, AskBody, Content, Event, Failure, Opaque, Outcome, Text, ToolCall, ToolContent};
+use crate::model::{
+    Ask, AskBody, Content, Event, Failure, Message, Opaque, Outcome, Prompt, Text, ToolCall, ToolContent,
+};
+
+pub(crate) fn of_prompt(prompt: &Prompt) -> usize {
+    let history: usize = prompt.history.iter().map(of_message).sum();
+    history + prompt.content.iter().map(of_content).sum::<usize>()
+}
+
+pub(crate) fn of_message(message: &Message) -> usize {
+    message.parts.iter().map(|part| SMALL + part.len()).sum()
+}
 
 pub(crate) fn of_event(event: &Event) -> usize {
     match event {
-        Event::Prompted { prompt, .. } => prompt.content.iter().map(of_content).sum(),
+        Event::Prompted { prompt, .. } => of_prompt(prompt),
         Event::Text(text) | Event::Thought(text) => text.len(),
         Event::Content(content) => of_content(content),
         Event::ToolCall(call) => of_tool(call),

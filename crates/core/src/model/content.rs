@@ -1,5 +1,6 @@
 //! Content blocks, of prompts and of answers alike.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -48,25 +49,74 @@ impl Content {
     pub fn text(text: impl Into<Text>) -> Self {
         Self::Text(text.into())
     }
-}
 
-/// What a client asks of the agent in one turn.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Prompt {
-    pub content: Vec<Content>,
-}
-
-impl Prompt {
-    pub fn text(text: impl Into<Text>) -> Self {
-        Self { content: vec![Content::text(text)] }
+    /// A file by its own name, in base64. Of a path only the end is kept, and nothing that means something in an address.
+    pub fn file(name: &str, mime: &str, data: Text) -> Self {
+        Self::Blob { uri: file_uri(name).into(), mime: Some(mime.into()), data }
     }
 
-    /// The text blocks, one after another: for titles and logs, not for the agent.
-    pub fn plain_text(&self) -> String {
-        let texts = self.content.iter().filter_map(|block| match block {
-            Content::Text(text) => Some(text.to_str()),
-            _ => None,
-        });
-        texts.collect::<Vec<_>>().join("\n")
+    /// About the bytes that it takes.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Text(text) => text.len(),
+            Self::Image { data, .. } | Self::Audio { data, .. } | Self::Blob { data, .. } => data.len(),
+            Self::Link { uri, name, .. } => uri.len() + name.len(),
+            Self::Document { uri, text, .. } => uri.len() + text.len(),
+            Self::Other { body, .. } => body.0.len(),
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The same with bytes of its own.
+    #[must_use]
+    pub fn detached(&self) -> Self {
+        let mut own = self.clone();
+        match &mut own {
+            Self::Text(text)
+            | Self::Image { data: text, .. }
+            | Self::Audio { data: text, .. }
+            | Self::Document { text, .. }
+            | Self::Blob { data: text, .. } => *text = text.detached(),
+            Self::Link { .. } | Self::Other { .. } => {}
+        }
+        own
+    }
+}
+
+fn file_uri(name: &str) -> String {
+    let own = match name.rsplit(['/', '\\']).next() {
+        None | Some("" | "." | "..") => "file",
+        Some(own) => own,
+    };
+    let mut uri = String::from("file:///");
+    for byte in own.bytes() {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
+            uri.push(char::from(byte));
+        } else {
+            write!(uri, "%{byte:02X}").expect("writing to a String cannot fail");
+        }
+    }
+    uri
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_has_an_address_whatever_its_name() {
+        for (name, uri) in [
+            ("notes.pdf", "file:///notes.pdf"),
+            ("", "file:///file"),
+            ("../../etc/passwd", "file:///passwd"),
+            ("C:\\temp\\a b.txt", "file:///a%20b.txt"),
+            ("..", "file:///file"),
+            ("é?#%\n.md", "file:///%C3%A9%3F%23%25%0A.md"),
+        ] {
+            assert_eq!(file_uri(name), uri, "{name}");
+        }
     }
 }

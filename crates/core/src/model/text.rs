@@ -29,6 +29,17 @@ impl Text {
         Self { bytes: Bytes::from(text.into().into_bytes()), form: Form::Plain }
     }
 
+    /// A slice of UTF-8, which is not copied.
+    pub fn shared(utf8: Bytes) -> Self {
+        Self { bytes: utf8, form: Form::Plain }
+    }
+
+    /// The same with bytes of its own, where they may be a slice of something larger.
+    #[must_use]
+    pub fn detached(&self) -> Self {
+        Self { bytes: Bytes::copy_from_slice(&self.bytes), form: self.form }
+    }
+
     /// Takes the body of a JSON string (without its quotes) as it stood in a parsed document.
     pub fn escaped(body: Bytes) -> Self {
         Self { bytes: body, form: Form::Escaped }

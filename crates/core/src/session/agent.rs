@@ -8,7 +8,7 @@ use crate::BoxFuture;
 use crate::driver::{AgentSession, Driver, Opened, SessionSpec, Signal};
 use crate::error::Error;
 use crate::model::{Event, Failure, TurnId};
-use crate::session::conversation::{Past, Recap};
+use crate::session::history_replay::{HistoryReplay, Past};
 use crate::session::place::{Place, PlaceNews};
 use crate::session::queue::{Memory, Waiting};
 use crate::tool_host::ToolNews;
@@ -42,12 +42,12 @@ pub(super) enum CutTurns {
 /// An agent that is there, and what it has to be told of the session.
 pub(super) struct Arrival {
     pub opened: Opened,
-    pub recap: Option<Recap>,
+    pub recap: Option<HistoryReplay>,
 }
 
 /// What was said before the agent came and that it has not heard yet.
 pub(super) struct Untold {
-    pub recap: Recap,
+    pub recap: HistoryReplay,
     /// The agent's own name of the session, worth to be loaded again once it knows all of it.
     pub agent_session: Arc<str>,
     /// The last turn that began with the agent being told. What it did not answer to the end, it may have forgotten.

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use tokio::sync::{mpsc, oneshot};
 
-use super::conversation::Owner;
 use super::nameplate::Nameplate;
 use super::overview::Watchers;
 use crate::BoxFuture;
 use crate::driver::{Change, Changed};
 use crate::error::Error;
+use crate::exchange::Owner;
 use crate::log::{Attachment, From, Pace};
 use crate::model::{
     Answer, Ask, AskId, CallId, ClientCall, ClientId, Prompt, Seq, SessionFacts, SessionId, ToolReturn, TurnId,

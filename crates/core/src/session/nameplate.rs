@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use super::conversation::Owner;
+use crate::exchange::Owner;
 use crate::store::SessionRecord;
 
 /// Written by the session's task alone.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::admission::{Permit, Waiter};
 use crate::error::Error;
-use crate::log::weight_of_content;
+use crate::log::weight_of_prompt;
 use crate::model::{Prompt, TurnId};
 use crate::tool_host::Offer;
 
@@ -64,7 +64,8 @@ impl PromptQueue {
 
     /// Whether this one may wait as well. One prompt may always wait, however long it is.
     pub(super) fn check(&self, prompt: &Prompt) -> Result<(), Error> {
-        let bytes: usize = self.waiting.iter().map(|waiting| &waiting.prompt).chain([prompt]).map(weight).sum();
+        let bytes: usize =
+            self.waiting.iter().map(|waiting| &waiting.prompt).chain([prompt]).map(weight_of_prompt).sum();
         if self.waiting.is_empty() && self.limit > 0 || self.waiting.len() < self.limit && bytes <= self.byte_limit {
             return Ok(());
         }
@@ -88,8 +89,4 @@ impl PromptQueue {
         let at = self.waiting.iter().position(|waiting| waiting.turn == turn)?;
         self.waiting.remove(at)
     }
-}
-
-fn weight(prompt: &Prompt) -> usize {
-    prompt.content.iter().map(weight_of_content).sum()
 }

@@ -1,11 +1,11 @@
 //! Which session a history finds, and what an agent is told that has not heard it.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use gembridge_core::model::{AgentName, Content, Principal, SessionId, TurnId};
-use gembridge_core::session::conversation::{
-    CallName, ConversationLimits, Conversations, Held, Mark, Media, MediaKind, Owner, Part, Role, Said, Words, fold,
-    named, spoken,
+use gembridge_core::exchange::{Claim, ConversationLimits, Conversations, Held, Mark, Owner, fit, news};
+use gembridge_core::model::{
+    AgentName, CallName, Content, Message, Part, Principal, Role, SessionId, TurnId, blocks_with_names,
 };
 use proptest::prelude::*;
 
@@ -21,11 +21,11 @@ fn held(turn: u64) -> Held {
     Held { session: SessionId::new(), turn: TurnId(turn) }
 }
 
-fn said(messages: &[(Role, &'static str)]) -> Vec<Said<'static>> {
-    messages.iter().map(|(role, text)| Said::text(*role, text)).collect()
+fn said(messages: &[(Role, &'static str)]) -> Vec<Message> {
+    messages.iter().map(|(role, text)| Message::text(*role, *text)).collect()
 }
 
-fn mark(all: &Conversations, messages: &[Said<'_>]) -> Mark {
+fn mark(all: &Conversations, messages: &[Message]) -> Mark {
     let mut fingerprint = all.fingerprint();
     for message in messages {
         fingerprint.add(message);
@@ -54,8 +54,8 @@ fn two_sessions_may_hold_one_history() {
     let mark = mark(&all, &said(&[(Role::User, "hi"), (Role::Assistant, "hello")]));
     all.remember(&owner("ann"), mark, held(1));
     all.remember(&owner("ann"), mark, held(1));
-    let one = all.claim(&owner("ann"), mark).and_then(gembridge_core::session::conversation::Claim::spend);
-    let other = all.claim(&owner("ann"), mark).and_then(gembridge_core::session::conversation::Claim::spend);
+    let one = all.claim(&owner("ann"), mark).and_then(Claim::spend);
+    let other = all.claim(&owner("ann"), mark).and_then(Claim::spend);
     assert!(one.is_some() && other.is_some() && one != other);
 }
 
@@ -76,7 +76,7 @@ fn a_session_holds_one_history_at_a_time() {
 fn the_oldest_are_forgotten_first_and_nobody_pushes_out_another() {
     let all = conversations(ConversationLimits { owners: 2, of_each: 2 });
     let texts = ["a", "b", "c"];
-    let marks: Vec<Mark> = texts.iter().map(|text| mark(&all, &[Said::text(Role::User, text)])).collect();
+    let marks: Vec<Mark> = texts.iter().map(|text| mark(&all, &[Message::text(Role::User, *text)])).collect();
     all.remember(&owner("bob"), marks[0], held(1));
     for mark in &marks {
         all.remember(&owner("ann"), *mark, held(1));
@@ -101,8 +101,8 @@ fn marks_of_two_processes_have_nothing_in_common() {
 #[test]
 fn speakers_borders_and_media_make_a_difference() {
     let all = conversations(ConversationLimits::default());
-    let picture = |data| Part::Media(Media { kind: MediaKind::Image, mime: "image/png", name: None, data });
-    let with = |parts| vec![Said { role: Role::User, words: Words::Parts(parts) }];
+    let picture = |data: &str| Part::Content(Content::Image { mime: "image/png".into(), data: data.into(), uri: None });
+    let with = |parts| vec![Message { role: Role::User, parts }];
     let histories = [
         said(&[(Role::User, "ab")]),
         said(&[(Role::Assistant, "ab")]),
@@ -110,9 +110,9 @@ fn speakers_borders_and_media_make_a_difference() {
         said(&[(Role::User, "a"), (Role::Assistant, "b")]),
         said(&[(Role::User, "ab"), (Role::User, "")]),
         said(&[(Role::User, "a b")]),
-        with(vec![Part::Text("ab"), picture("AAAA")]),
-        with(vec![Part::Text("ab"), picture("AAAB")]),
-        with(vec![Part::Text("ab"), picture("AAAA"), picture("AAAA")]),
+        with(vec![Part::text("ab"), picture("AAAA")]),
+        with(vec![Part::text("ab"), picture("AAAB")]),
+        with(vec![Part::text("ab"), picture("AAAA"), picture("AAAA")]),
     ];
     let marks: std::collections::HashSet<Mark> = histories.iter().map(|history| mark(&all, history)).collect();
     assert_eq!(marks.len(), histories.len());
@@ -130,11 +130,11 @@ proptest! {
             streamed.text(piece);
         }
         let streamed = streamed.end();
-        prop_assert_eq!(streamed.mark(), mark(&all, &[Said::text(Role::Assistant, &whole)]));
+        prop_assert_eq!(streamed.mark(), mark(&all, &[Message::text(Role::Assistant, whole.as_str())]));
         // A client that trims means the same.
-        prop_assert_eq!(streamed.mark(), mark(&all, &[Said::text(Role::Assistant, whole.trim())]));
-        let parts = pieces.iter().map(|piece| Part::Text(piece)).collect();
-        let in_parts = Said { role: Role::Assistant, words: Words::Parts(parts) };
+        prop_assert_eq!(streamed.mark(), mark(&all, &[Message::text(Role::Assistant, whole.trim())]));
+        let parts = pieces.iter().map(|piece| Part::text(piece.as_str())).collect();
+        let in_parts = Message { role: Role::Assistant, parts };
         prop_assert_eq!(streamed.mark(), mark(&all, &[in_parts]));
     }
 
@@ -146,9 +146,9 @@ proptest! {
     ) {
         let kinds = [Role::System, Role::User, Role::Assistant, Role::Tool];
         let texts: Vec<String> = roles.iter().enumerate().map(|(at, _)| format!("<{at}>{}", "x".repeat(sizes[at]))).collect();
-        let all: Vec<Said<'_>> =
-            roles.iter().zip(&texts).map(|(role, text)| Said::text(kinds[*role], text)).collect();
-        let folded = fold(&all, budget);
+        let all: Vec<Message> =
+            roles.iter().zip(&texts).map(|(role, text)| Message::text(kinds[*role], text.as_str())).collect();
+        let folded = fit(&all, budget);
         let prompt = folded.prompt.plain_text();
         let is_kept: Vec<bool> = texts.iter().map(|text| prompt.contains(text.as_str())).collect();
         prop_assert_eq!(is_kept.iter().filter(|kept| !**kept).count(), folded.left_out);
@@ -171,25 +171,24 @@ proptest! {
 
 #[test]
 fn what_is_new_goes_out_as_it_was_said() {
-    let picture = Media { kind: MediaKind::Image, mime: "image/png", name: None, data: "AAAA" };
-    let parts = vec![Part::Text("look"), Part::Media(picture)];
-    let news = [Said::text(Role::User, "one"), Said { role: Role::User, words: Words::Parts(parts) }];
     let image = Content::Image { mime: "image/png".into(), data: "AAAA".into(), uri: None };
-    assert_eq!(spoken(&news).content, [Content::text("one"), Content::text("look"), image]);
-    assert_eq!(spoken(&news[..1]).content, fold(&news[..1], 0).prompt.content);
+    let parts = vec![Part::text("look"), Part::Content(image.clone())];
+    let said = [Message::text(Role::User, "one"), Message { role: Role::User, parts }];
+    assert_eq!(news(&said).content, [Content::text("one"), Content::text("look"), image]);
+    assert_eq!(news(&said[..1]).content, fit(&said[..1], 0).prompt.content);
 }
 
-fn call<'a>(tool: &'a str, arguments: &'a str, place: Option<usize>) -> Part<'a> {
-    Part::Call { call: CallName { tool, place }, arguments }
+fn call(tool: &str, arguments: &str, number: Option<usize>) -> Part {
+    Part::Call { call: CallName { tool: tool.into(), number }, arguments: arguments.into() }
 }
 
-fn result<'a>(tool: &'a str, place: Option<usize>, text: &'a str) -> Said<'a> {
-    let parts = vec![Part::ResultOf(CallName { tool, place }), Part::Text(text)];
-    Said { role: Role::Tool, words: Words::Parts(parts) }
+fn result(tool: &str, number: Option<usize>, text: &str) -> Message {
+    let parts = vec![Part::ResultOf(CallName { tool: tool.into(), number }), Part::text(text)];
+    Message { role: Role::Tool, parts }
 }
 
-fn calling(parts: Vec<Part<'_>>) -> Said<'_> {
-    Said { role: Role::Assistant, words: Words::Parts(parts) }
+fn calling(parts: Vec<Part>) -> Message {
+    Message { role: Role::Assistant, parts }
 }
 
 #[test]
@@ -199,7 +198,7 @@ fn what_was_called_with_what_and_what_came_of_it_make_a_difference() {
         vec![calling(vec![call("f", "{}", None)])],
         vec![calling(vec![call("g", "{}", None)])],
         vec![calling(vec![call("f", "{\"a\":1}", None)])],
-        vec![calling(vec![Part::Text("f"), call("f", "{}", None)])],
+        vec![calling(vec![Part::text("f"), call("f", "{}", None)])],
         vec![calling(vec![call("f", "{}", Some(1)), call("f", "{}", Some(2))])],
         vec![calling(vec![call("f", "{}", None)]), result("f", None, "x")],
         vec![calling(vec![call("f", "{}", None)]), result("f", None, "y")],
@@ -218,29 +217,29 @@ fn what_was_called_with_what_and_what_came_of_it_make_a_difference() {
 #[test]
 fn calls_and_their_results_are_told_with_their_names() {
     let history = [
-        Said::text(Role::User, "compare"),
-        calling(vec![Part::Text("well"), call("f", "{\"a\":1}", Some(1)), call("f", "{\"a\":2}", Some(2))]),
+        Message::text(Role::User, "compare"),
+        calling(vec![Part::text("well"), call("f", "{\"a\":1}", Some(1)), call("f", "{\"a\":2}", Some(2))]),
         result("f", Some(2), "two"),
         result("f", Some(1), "one"),
     ];
     let told = "[User]\ncompare\n\n[Assistant]\nwell\ncalled the tool f (call 1) with {\"a\":1}\n\
                 called the tool f (call 2) with {\"a\":2}\n\n\
                 [Tool]\nf (call 2) gave back:\ntwo\n\n[Tool]\nf (call 1) gave back:\none";
-    assert_eq!(fold(&history, 10_000).prompt.plain_text(), told);
-    assert_eq!(named(&[Said::text(Role::User, "stop")]), [Content::text("[User]\nstop")]);
+    assert_eq!(fit(&history, 10_000).prompt.plain_text(), told);
+    assert_eq!(blocks_with_names([Cow::Owned(Message::text(Role::User, "stop"))]), [Content::text("[User]\nstop")]);
 }
 
 #[test]
 fn the_newest_results_are_told_whole_however_large_they_are() {
     let large = "x".repeat(10_000);
     let history = [
-        Said::text(Role::User, "old"),
-        Said::text(Role::Assistant, "older"),
-        Said::text(Role::User, "look it up"),
+        Message::text(Role::User, "old"),
+        Message::text(Role::Assistant, "older"),
+        Message::text(Role::User, "look it up"),
         calling(vec![call("f", "{}", None)]),
         result("f", None, &large),
     ];
-    let folded = fold(&history, 100);
+    let folded = fit(&history, 100);
     assert_eq!(folded.left_out, 2);
     assert!(folded.prompt.plain_text().ends_with(&large));
 }

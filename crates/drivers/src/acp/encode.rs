@@ -4,7 +4,7 @@ use std::path::Path;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use gembridge_core::driver::ToolServer;
-use gembridge_core::model::{Answer, AskBody, Content, Failure, FailureKind, Opaque, Prompt, PromptAbilities};
+use gembridge_core::model::{Answer, AskBody, Content, Failure, FailureKind, Opaque, PromptAbilities};
 use serde::Serialize;
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -59,8 +59,8 @@ pub(super) fn prompt(id: u64, session_id: &str, prompt: &[Block<'_>]) -> Bytes {
 }
 
 /// The blocks of a prompt. What the agent cannot take is refused by name.
-pub(super) fn blocks(prompt: &Prompt, can: PromptAbilities) -> Result<Vec<Block<'_>>, Failure> {
-    prompt.content.iter().map(|content| block(content, can)).collect()
+pub(super) fn blocks(content: &[Content], can: PromptAbilities) -> Result<Vec<Block<'_>>, Failure> {
+    content.iter().map(|content| block(content, can)).collect()
 }
 
 fn block(content: &Content, can: PromptAbilities) -> Result<Block<'_>, Failure> {
@@ -183,8 +183,7 @@ mod tests {
     const ALL: PromptAbilities = PromptAbilities { image: true, audio: true, embedded: true };
 
     fn line(content: Vec<Content>) -> String {
-        let prompted = Prompt { content };
-        let blocks = blocks(&prompted, ALL).unwrap();
+        let blocks = blocks(&content, ALL).unwrap();
         String::from_utf8(prompt(1, "one", &blocks).to_vec()).unwrap()
     }
 

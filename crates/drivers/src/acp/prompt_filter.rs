@@ -17,17 +17,18 @@ pub(super) enum Files<'a> {
     Workspace(&'a Jail),
 }
 
-/// The prompt as the agent may have it: itself, if nothing has to change.
+/// The blocks of a prompt as the agent may have them: themselves, if nothing has to change. ACP knows one speaker, so what
+/// others said comes in them under their names.
 pub(super) fn filtered<'p>(
     prompt: &'p Prompt,
     files: &Files<'_>,
     slash: SlashCommands,
-) -> Result<Cow<'p, Prompt>, Failure> {
-    if prompt.content.iter().all(|content| is_safe(content, files, slash)) {
-        return Ok(Cow::Borrowed(prompt));
+) -> Result<Cow<'p, [Content]>, Failure> {
+    let blocks = prompt.blocks();
+    if blocks.iter().all(|content| is_safe(content, files, slash)) {
+        return Ok(blocks);
     }
-    let content = prompt.content.iter().map(|content| safe(content, files, slash)).collect::<Result<_, _>>()?;
-    Ok(Cow::Owned(Prompt { content }))
+    blocks.iter().map(|content| safe(content, files, slash)).collect()
 }
 
 fn is_safe(content: &Content, files: &Files<'_>, slash: SlashCommands) -> bool {
@@ -119,8 +120,8 @@ mod tests {
     use crate::workspace::JailLimits;
 
     fn chat(content: Content) -> Result<Content, Failure> {
-        let prompt = Prompt { content: vec![content] };
-        filtered(&prompt, &Files::None, SlashCommands::AsText).map(|prompt| prompt.content[0].clone())
+        let prompt = Prompt::new(vec![content]);
+        filtered(&prompt, &Files::None, SlashCommands::AsText).map(|blocks| blocks[0].clone())
     }
 
     fn link(uri: &str) -> Content {

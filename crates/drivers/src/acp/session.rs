@@ -8,8 +8,8 @@ use bytes::Bytes;
 use gembridge_core::BoxFuture;
 use gembridge_core::driver::{AgentSession, Change, Changed, Parting, Signal, SlashCommands, Update};
 use gembridge_core::model::{
-    Answer, AskBody, AskId, Event, Failure, FailureKind, Model, Opaque, OptionKind, Prompt, ToolCall, ToolCallId,
-    ToolStatus,
+    Answer, AskBody, AskId, Content, Event, Failure, FailureKind, Model, Opaque, OptionKind, Prompt, ToolCall,
+    ToolCallId, ToolStatus,
 };
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -98,7 +98,7 @@ impl AcpSession {
     }
 
     /// What the agent may have of a prompt.
-    fn filtered<'p>(&self, prompt: &'p Prompt) -> Result<Cow<'p, Prompt>, Failure> {
+    fn filtered<'p>(&self, prompt: &'p Prompt) -> Result<Cow<'p, [Content]>, Failure> {
         let slash = if self.has(Quirk::LeadingSlashIsText) { SlashCommands::Run } else { self.slash };
         let methods = self.lease.connection().table().slot(&self.name).map(|slot| Arc::clone(&slot.methods));
         let work = methods.as_ref().and_then(|methods| methods.work.as_ref());
@@ -143,8 +143,8 @@ impl AgentSession for AcpSession {
     }
 
     fn prompt(&mut self, prompt: &Prompt) -> Result<(), Failure> {
-        let prompt = self.filtered(prompt)?;
-        let blocks = encode::blocks(&prompt, self.lease.process().facts().prompt)?;
+        let content = self.filtered(prompt)?;
+        let blocks = encode::blocks(&content, self.lease.process().facts().prompt)?;
         let connection = self.lease.connection();
         let id = connection.table().expect(Pending::Prompt { session: self.name() })?;
         if let Err(failure) = connection.send(encode::prompt(id, &self.name, &blocks)) {

@@ -142,7 +142,7 @@ async fn a_prompt_carries_every_kind_of_content_and_hostile_text_unchanged() {
         Content::Blob { uri: "file:///c".into(), mime: None, data: "BBBB".into() },
         Content::Other { kind: "hologram".into(), body: opaque(&json!({"type": "hologram", "depth": 2})) },
     ];
-    let turn = client.handle.prompt(Prompt { content }, ClientId(1)).await.unwrap().turn;
+    let turn = client.handle.prompt(Prompt::new(content), ClientId(1)).await.unwrap().turn;
     let said: Value = serde_json::from_str(&client.finish(turn).await.finished()).unwrap();
     assert_eq!(
         said,

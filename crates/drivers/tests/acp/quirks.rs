@@ -28,7 +28,7 @@ async fn a_mode_update_as_text_becomes_a_mode_and_is_not_shown() {
 /// What the agent got as the text blocks of this prompt.
 async fn received(client: &mut Client, blocks: &[&str]) -> Vec<String> {
     let content = blocks.iter().map(|text| Content::text(*text)).chain([Content::text("echo")]).collect();
-    let turn = client.handle.prompt(Prompt { content }, ClientId(1)).await.unwrap().turn;
+    let turn = client.handle.prompt(Prompt::new(content), ClientId(1)).await.unwrap().turn;
     let said: Vec<Value> = serde_json::from_str(&client.finish(turn).await.finished()).unwrap();
     let texts = said.iter().map(|block| block["text"].as_str().unwrap().to_owned());
     texts.take(blocks.len()).collect()

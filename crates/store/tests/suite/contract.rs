@@ -89,7 +89,10 @@ fn one_of_each() -> Vec<Event> {
     let failure = Failure::new(FailureKind::Refused { code: -32603 }, "it broke").with_stderr("tail".to_owned());
     vec![
         Event::Prompted {
-            prompt: Prompt { content: vec![Content::text("\u{0}\u{1f}\"\\ é中😀"), image.clone()] },
+            prompt: Prompt {
+                history: Vec::new(),
+                content: vec![Content::text("\u{0}\u{1f}\"\\ é中😀"), image.clone()],
+            },
             by: ClientId(9),
         },
         Event::Started,

@@ -1,16 +1,32 @@
-//! What was said, in the core's words: borrowed from the request.
+//! The messages of a request in the core's words. Their texts stay slices of the request's body where they can.
 
 use std::borrow::Cow;
 
-use gembridge_core::model::PromptAbilities;
-use gembridge_core::session::conversation::{CallName, MediaKind, Part, Role, Said, Words};
+use bytes::Bytes;
+use gembridge_core::model::{CallName, Content, Message, Part, PromptAbilities, Role, Text};
 
 use super::{brief, media};
-use crate::openai::wire::{ChatRequest, Content, Message, OneOrMany, ToolCall};
+use crate::openai::wire::{self, ChatRequest, OneOrMany, ToolCall};
 use crate::problem::Problem;
 
-/// The conversation, borrowed from the request.
-pub fn conversation<'a>(request: &'a ChatRequest<'_>) -> Result<Vec<Said<'a>>, Problem> {
+/// The body that a request was read from.
+#[derive(Clone, Copy)]
+pub struct Source<'b>(pub &'b Bytes);
+
+impl Source<'_> {
+    /// A text of the request: a slice of the body where it stands there as it is.
+    pub(super) fn text(self, text: &str) -> Text {
+        let body = self.0.as_ptr_range();
+        let bytes = text.as_bytes();
+        if bytes.is_empty() || !body.contains(&bytes.as_ptr()) {
+            return Text::plain(text);
+        }
+        Text::shared(self.0.slice_ref(bytes))
+    }
+}
+
+/// The conversation of a request that was read from `body`.
+pub fn conversation(request: &ChatRequest<'_>, body: Source<'_>) -> Result<Vec<Message>, Problem> {
     let messages = request.messages.as_ref().map_or(&[][..], |messages| &messages.0);
     if messages.is_empty() {
         return Err(Problem::invalid("messages", "`messages` is empty; say at least one thing"));
@@ -21,7 +37,7 @@ pub fn conversation<'a>(request: &'a ChatRequest<'_>) -> Result<Vec<Said<'a>>, P
         if message.tool_calls.is_some() {
             calling = Some(message);
         }
-        conversation.push(said(at, message, calling)?);
+        conversation.push(message_of(at, message, calling, body)?);
     }
     if conversation.last().is_some_and(says_nothing) {
         let param = format!("messages[{}].content", messages.len() - 1);
@@ -31,12 +47,18 @@ pub fn conversation<'a>(request: &'a ChatRequest<'_>) -> Result<Vec<Said<'a>>, P
 }
 
 /// A user's message without a word and without anything else.
-fn says_nothing(said: &Said<'_>) -> bool {
-    said.role == Role::User && said.parts().all(|part| matches!(part, Part::Text(text) if text.trim().is_empty()))
+fn says_nothing(message: &Message) -> bool {
+    let is_blank = |part: &Part| matches!(part, Part::Content(Content::Text(text)) if text.to_str().trim().is_empty());
+    message.role == Role::User && message.parts.iter().all(is_blank)
 }
 
 /// `calling` is the nearest message with calls.
-fn said<'a>(at: usize, message: &'a Message<'_>, calling: Option<&'a Message<'_>>) -> Result<Said<'a>, Problem> {
+fn message_of(
+    at: usize,
+    message: &wire::Message<'_>,
+    calling: Option<&wire::Message<'_>>,
+    body: Source<'_>,
+) -> Result<Message, Problem> {
     let role = match message.role.as_deref() {
         Some("system" | "developer") => Role::System,
         Some("user") => Role::User,
@@ -51,49 +73,51 @@ fn said<'a>(at: usize, message: &'a Message<'_>, calling: Option<&'a Message<'_>
             return Err(Problem::invalid(format!("messages[{at}].role"), message));
         }
     };
-    let called = calls(at, message)?;
+    let called = calls(at, message, body)?;
     let content = message.content.as_ref();
-    let words = match (content, role) {
-        (Some(OneOrMany::One(text)), Role::System | Role::User) => Words::Text(text),
-        (Some(OneOrMany::One(text)), Role::Assistant) if called.is_empty() => Words::Text(text),
-        (None, Role::Assistant) if called.is_empty() => Words::Text(message.refusal.as_deref().unwrap_or_default()),
+    let parts = match (content, role) {
+        (None, Role::Assistant) if called.is_empty() => {
+            vec![Part::text(body.text(message.refusal.as_deref().unwrap_or_default()))]
+        }
         (None, Role::System | Role::User | Role::Tool) => {
             let param = format!("messages[{at}].content");
             return Err(Problem::invalid(param, "a message has no `content`; give it a string or parts"));
         }
         (content, _) => {
-            let mut parts = Vec::new();
+            let mut parts = Vec::with_capacity(1);
             if role == Role::Tool {
                 parts.extend(answered(calling, message).map(Part::ResultOf));
             }
             if let Some(content) = content {
-                parts.extend(self::parts(at, content)?);
+                add_parts(&mut parts, at, content, body)?;
             }
             if !called.is_empty() {
-                parts.retain(|part| !matches!(part, Part::Text("")));
+                parts.retain(|part| !matches!(part, Part::Content(Content::Text(text)) if text.is_empty()));
                 parts.extend(called);
             }
-            Words::Parts(parts)
+            parts
         }
     };
-    Ok(Said { role, words })
+    Ok(Message { role, parts })
 }
 
 /// The calls that the message at this place makes.
-fn calls<'a>(at: usize, message: &'a Message<'_>) -> Result<Vec<Part<'a>>, Problem> {
+fn calls(at: usize, message: &wire::Message<'_>, body: Source<'_>) -> Result<Vec<Part>, Problem> {
     let calls = message.tool_calls.as_ref().map_or(&[][..], |calls| &calls.0);
     let several = calls.len() > 1;
-    let part = |(number, call): (usize, &'a ToolCall<'_>)| {
+    let part = |(number, call): (usize, &ToolCall<'_>)| {
         let Some(Called { tool, arguments }) = called(call) else {
             let param = format!("messages[{at}].tool_calls[{number}]");
             return Err(Problem::invalid(param, "a call has neither `function` nor `custom`; say what was called"));
         };
-        Ok(Part::Call { call: CallName { tool, place: several.then_some(number + 1) }, arguments })
+        let call = CallName { tool: tool.into(), number: several.then_some(number + 1) };
+        Ok(Part::Call { call, arguments: body.text(arguments) })
     };
     let mut parts = calls.iter().enumerate().map(part).collect::<Result<Vec<_>, _>>()?;
     if let Some(function) = &message.function_call {
         let Called { tool, arguments } = Called::new(function.name.as_deref(), function.arguments.as_deref());
-        parts.push(Part::Call { call: CallName { tool, place: None }, arguments });
+        let call = CallName { tool: tool.into(), number: None };
+        parts.push(Part::Call { call, arguments: body.text(arguments) });
     }
     Ok(parts)
 }
@@ -118,40 +142,46 @@ fn called<'a>(call: &'a ToolCall<'_>) -> Option<Called<'a>> {
 }
 
 /// Which call the message is the result of.
-fn answered<'a>(calls: Option<&'a Message<'_>>, result: &'a Message<'_>) -> Option<CallName<'a>> {
+fn answered(calls: Option<&wire::Message<'_>>, result: &wire::Message<'_>) -> Option<CallName> {
     if let (None, Some(name)) = (&result.tool_call_id, &result.name) {
-        return Some(CallName { tool: name, place: None });
+        return Some(CallName { tool: (&**name).into(), number: None });
     }
     let calls = &calls?.tool_calls.as_ref()?.0;
     let at = calls.iter().position(|call| call.id.is_some() && call.id == result.tool_call_id)?;
     let tool = called(&calls[at])?.tool;
-    Some(CallName { tool, place: (calls.len() > 1).then_some(at + 1) })
+    Some(CallName { tool: tool.into(), number: (calls.len() > 1).then_some(at + 1) })
 }
 
-fn parts<'a>(at: usize, content: &'a Content<'_>) -> Result<Vec<Part<'a>>, Problem> {
+fn add_parts(parts: &mut Vec<Part>, at: usize, content: &wire::Content<'_>, body: Source<'_>) -> Result<(), Problem> {
     match content {
-        OneOrMany::One(text) => Ok(vec![Part::Text(text)]),
-        OneOrMany::Many(parts) => {
-            let place = |part: usize| format!("messages[{at}].content[{part}]");
-            parts.iter().enumerate().map(|(number, part)| media::part(part, || place(number))).collect()
+        OneOrMany::One(text) => parts.push(Part::text(body.text(text))),
+        OneOrMany::Many(many) => {
+            for (number, part) in many.iter().enumerate() {
+                let place = || format!("messages[{at}].content[{number}]");
+                parts.push(Part::Content(media::content(part, body, place)?));
+            }
         }
     }
+    Ok(())
 }
 
 /// The conversation as this agent can be told it: what tools gave back reaches it by its tool server, whatever kind it
 /// is, but not in a prompt.
-pub fn for_prompts<'c, 'a>(conversation: &'c [Said<'a>], abilities: PromptAbilities) -> Cow<'c, [Said<'a>]> {
-    let is_foreign = |part: &Part<'_>| matches!(part, Part::Media(media) if !takes(abilities, media.kind).able);
-    let needs_words = |said: &Said<'_>| said.role == Role::Tool && said.parts().any(|part| is_foreign(&part));
+pub fn for_prompts(conversation: &[Message], abilities: PromptAbilities) -> Cow<'_, [Message]> {
+    let is_foreign = |content: &Content| takes(abilities, content).is_some_and(|takes| !takes.able);
+    let needs_words = |message: &Message| message.role == Role::Tool && message.content().any(is_foreign);
     if !conversation.iter().any(needs_words) {
         return Cow::Borrowed(conversation);
     }
-    let in_words = |part: Part<'a>| if is_foreign(&part) { Part::Text(NOT_TOLD) } else { part };
-    let said = |said: &Said<'a>| match said.role {
-        Role::Tool => Said { role: said.role, words: Words::Parts(said.parts().map(in_words).collect()) },
-        Role::System | Role::User | Role::Assistant => said.clone(),
+    let in_words = |part: &Part| match part {
+        Part::Content(content) if is_foreign(content) => Part::text(NOT_TOLD),
+        part => part.clone(),
     };
-    conversation.iter().map(said).collect()
+    let message = |message: &Message| match message.role {
+        Role::Tool => Message { role: message.role, parts: message.parts.iter().map(in_words).collect() },
+        Role::System | Role::User | Role::Assistant => message.clone(),
+    };
+    conversation.iter().map(message).collect()
 }
 
 const NOT_TOLD: &str = "(something that is not text, and that cannot be shown here)";
@@ -161,26 +191,25 @@ struct Takes {
     what: &'static str,
 }
 
-fn takes(abilities: PromptAbilities, kind: MediaKind) -> Takes {
-    match kind {
-        MediaKind::Image => Takes { able: abilities.image, what: "images" },
-        MediaKind::Audio => Takes { able: abilities.audio, what: "audio" },
-        MediaKind::File => Takes { able: abilities.embedded, what: "files" },
+/// `None`: every agent takes it.
+fn takes(abilities: PromptAbilities, content: &Content) -> Option<Takes> {
+    match content {
+        Content::Image { .. } => Some(Takes { able: abilities.image, what: "images" }),
+        Content::Audio { .. } => Some(Takes { able: abilities.audio, what: "audio" }),
+        Content::Blob { .. } | Content::Document { .. } => Some(Takes { able: abilities.embedded, what: "files" }),
+        Content::Text(_) | Content::Link { .. } | Content::Other { .. } => None,
     }
 }
 
 /// Refuses what the agent cannot take in a prompt.
-pub fn check_abilities(conversation: &[Said<'_>], abilities: PromptAbilities, agent: &str) -> Result<(), Problem> {
+pub fn check_abilities(conversation: &[Message], abilities: PromptAbilities, agent: &str) -> Result<(), Problem> {
     // A tool's results reach the agent by its tool server, which takes every kind.
-    let prompted = conversation.iter().enumerate().filter(|(_, said)| said.role != Role::Tool);
-    for (at, said) in prompted {
-        for part in said.parts() {
-            let Part::Media(media) = part else { continue };
-            let Takes { able, what } = takes(abilities, media.kind);
-            if !able {
-                let message = format!("agent `{agent}` takes no {what} in a prompt; leave them out or name another");
-                return Err(Problem::invalid(format!("messages[{at}].content"), message));
-            }
+    let prompted = conversation.iter().enumerate().filter(|(_, message)| message.role != Role::Tool);
+    for (at, message) in prompted {
+        let mut foreign = message.content().filter_map(|content| takes(abilities, content)).filter(|takes| !takes.able);
+        if let Some(Takes { what, .. }) = foreign.next() {
+            let message = format!("agent `{agent}` takes no {what} in a prompt; leave them out or name another");
+            return Err(Problem::invalid(format!("messages[{at}].content"), message));
         }
     }
     Ok(())

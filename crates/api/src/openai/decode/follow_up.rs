@@ -1,10 +1,11 @@
 //! Results of calls: what a client sends after an answer that called its tools.
 
-use gembridge_core::model::{Content, ReturnOutcome, ToolReturn};
-use gembridge_core::session::conversation::{Part, Role, Said, named};
+use std::borrow::Cow;
+
+use gembridge_core::model::{Content, Message, ReturnOutcome, Role, ToolReturn, blocks_with_names};
 
 use super::brief;
-use crate::openai::wire::{ChatRequest, Message, ToolCall};
+use crate::openai::wire::{self, ChatRequest, ToolCall};
 use crate::problem::Problem;
 
 /// What came after the last answer, which called tools.
@@ -33,25 +34,26 @@ pub enum CallRef {
 
 /// `None`: the request does not go on with calls. Only what stands after the last answer counts: what was called and
 /// given back before is history.
-pub fn follow_up(request: &ChatRequest<'_>, conversation: &[Said<'_>]) -> Result<Option<FollowUp>, Problem> {
+pub fn follow_up(request: &ChatRequest<'_>, conversation: &[Message]) -> Result<Option<FollowUp>, Problem> {
     let messages = request.messages.as_ref().map_or(&[][..], |messages| &messages.0);
-    let last = conversation.iter().rposition(|said| said.role == Role::Assistant);
+    let last = conversation.iter().rposition(|message| message.role == Role::Assistant);
     let mut open = last.map_or_else(Open::default, |last| Open::of(&messages[last]));
     let after = last.map_or(0, |last| last + 1);
     let called = !open.0.is_empty();
     let (mut results, mut more) = (Vec::new(), Vec::new());
-    for (at, said) in conversation.iter().enumerate().skip(after) {
-        if said.role == Role::Tool {
+    for (at, message) in conversation.iter().enumerate().skip(after) {
+        if message.role == Role::Tool {
             let call = open.close(at, &messages[at])?;
-            let result = ToolReturn { outcome: ReturnOutcome::Done, content: content(said) };
-            results.push(CallResult { call, result });
+            // Kept while the turn goes on, unlike the request.
+            let content = message.content().map(Content::detached).collect();
+            results.push(CallResult { call, result: ToolReturn { outcome: ReturnOutcome::Done, content } });
         } else {
-            more.push(said.clone());
+            more.push(Cow::Borrowed(message));
         }
     }
     // Calls with nothing behind them are told to an agent as what they are: the end of a history.
     let goes_on = called && (!results.is_empty() || !more.is_empty());
-    Ok(goes_on.then(|| FollowUp { results, unanswered: open.0, more: named(&more) }))
+    Ok(goes_on.then(|| FollowUp { results, unanswered: open.0, more: blocks_with_names(more) }))
 }
 
 /// The calls of an answer that have no result yet.
@@ -59,7 +61,7 @@ pub fn follow_up(request: &ChatRequest<'_>, conversation: &[Said<'_>]) -> Result
 struct Open(Vec<CallRef>);
 
 impl Open {
-    fn of(message: &Message<'_>) -> Self {
+    fn of(message: &wire::Message<'_>) -> Self {
         let id = |call: &ToolCall<'_>| CallRef::Id(String::from(call.id.as_deref().unwrap_or_default()));
         let mut open: Vec<_> = message.tool_calls.iter().flat_map(|calls| &calls.0).map(id).collect();
         if let Some(function) = &message.function_call {
@@ -69,7 +71,7 @@ impl Open {
     }
 
     /// The call that this message is the result of.
-    fn close(&mut self, at: usize, message: &Message<'_>) -> Result<CallRef, Problem> {
+    fn close(&mut self, at: usize, message: &wire::Message<'_>) -> Result<CallRef, Problem> {
         let (wanted, field, name) = match (message.role.as_deref(), &message.tool_call_id, &message.name) {
             (Some("function"), _, Some(name)) => (CallRef::Tool(String::from(&**name)), "name", name),
             (_, Some(id), _) => (CallRef::Id(String::from(&**id)), "tool_call_id", id),
@@ -91,13 +93,4 @@ impl Open {
 fn missing(at: usize, field: &str) -> Problem {
     let message = format!("a result of a tool has no `{field}`; say which call it is of");
     Problem::invalid(format!("messages[{at}].{field}"), message)
-}
-
-fn content(said: &Said<'_>) -> Vec<Content> {
-    let parts = said.parts().filter_map(|part| match part {
-        Part::Text(text) => Some(Content::text(text)),
-        Part::Media(media) => Some(media.to_content()),
-        Part::Call { .. } | Part::ResultOf(_) => None,
-    });
-    parts.collect()
 }

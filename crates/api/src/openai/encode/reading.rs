@@ -1,7 +1,7 @@
 //! One answer in the making: the events of its turn go in, pieces come out, and in the end the way it ended.
 
-use gembridge_core::model::{CallId, ClientCall, Content, Event, Outcome, Stop, Text};
-use gembridge_core::session::conversation::{Fingerprint, Growing, Role};
+use gembridge_core::exchange::{Fingerprint, Growing};
+use gembridge_core::model::{CallId, ClientCall, Content, Event, Outcome, Role, Stop, Text};
 use gembridge_core::session::demand::{Demand, Verdict};
 
 use super::Pieces;
@@ -131,7 +131,7 @@ impl Reading {
             }
             Event::Ended(outcome) => Some(self.on_ended(outcome, out)),
             Event::Prompted { prompt, .. } => {
-                self.spent.prompt(&prompt.content);
+                self.spent.prompt(&prompt.blocks());
                 None
             }
             Event::Returned { result, .. } => {

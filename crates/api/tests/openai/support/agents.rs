@@ -104,7 +104,7 @@ impl Troupe {
     /// The blocks of the last prompt that an agent got.
     pub fn last_blocks(&self, agent: usize) -> Vec<Content> {
         let prompts = self.orders(agent).into_iter().filter_map(|order| match order {
-            Order::Prompt(prompt) => Some(prompt.content),
+            Order::Prompt(prompt) => Some(prompt.blocks().into_owned()),
             Order::Cancel | Order::Close => None,
         });
         prompts.last().expect("the agent was prompted")

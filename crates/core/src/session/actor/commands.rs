@@ -162,6 +162,7 @@ impl Actor {
     /// How a prompt goes to an agent that has not heard of the turns before.
     pub(super) fn memory_for(&self, prompt: &Prompt) -> Memory {
         let is_command = self.spec.slash == SlashCommands::Run
+            && prompt.history.is_empty()
             && matches!(prompt.content.first(), Some(Content::Text(text)) if text.to_str().starts_with('/'));
         if is_command { Memory::Unneeded } else { Memory::Retold }
     }
@@ -275,7 +276,11 @@ impl Actor {
 
 /// The first words of the first prompt.
 fn title_of(prompt: &Prompt) -> Option<Arc<str>> {
-    let text = prompt.plain_text();
+    // What the user says now tells more than what was said long ago.
+    let text = match prompt.content.is_empty() {
+        false => Prompt::new(prompt.content.clone()).plain_text(),
+        true => prompt.plain_text(),
+    };
     let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
     Some(line.chars().take(80).collect::<String>().into())
 }

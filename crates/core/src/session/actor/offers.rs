@@ -11,7 +11,7 @@ use crate::driver::SessionSpec;
 use crate::error::Error;
 use crate::model::{Failure, FailureKind, TurnId};
 use crate::session::agent::Agent;
-use crate::session::conversation::Past;
+use crate::session::history_replay::Past;
 use crate::session::place::Place;
 use crate::session::queue::Waiting;
 use crate::tool_host::Offer;

@@ -4,20 +4,10 @@
 //! that holds exactly that, and only what is new goes to the agent. A session is taken out when it is used and put
 //! back under its new history when the turn ended well: whoever comes with an older history gets a session of its own.
 
-mod fingerprint;
-mod fold;
-mod recap;
-mod said;
-
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-pub use fingerprint::{Fingerprint, Growing, Mark};
-pub use fold::{Folded, fold, named, spoken};
-pub(super) use recap::{Past, Recap};
-pub use said::{CallName, Media, MediaKind, Part, Role, Said, Words};
-
-use self::fingerprint::Key;
+use super::fingerprint::{Fingerprint, Key, Mark};
 use crate::model::{AgentName, Principal, SessionId, TurnId};
 
 /// Whose conversations with what. Sessions never cross from one owner to another.

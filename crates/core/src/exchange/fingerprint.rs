@@ -10,7 +10,7 @@ use std::hash::{BuildHasher as _, RandomState};
 
 use twox_hash::xxhash3_128::Hasher;
 
-use super::said::{Part, Role, Said, Words};
+use crate::model::{Content, Message, Part, Role};
 
 /// What the digests of this process have in common with no other: a hasher that has taken in nothing but randomness.
 #[derive(Clone)]
@@ -105,28 +105,41 @@ impl Fingerprint {
     }
 
     /// Adds a whole message.
-    pub fn add(&mut self, said: &Said<'_>) {
-        self.name(said.role);
-        match &said.words {
-            Words::Text(text) => self.words.write(trimmed(text).as_bytes()),
-            Words::Parts(parts) => {
-                let mut edge = Edge::default();
-                for part in parts {
-                    match part {
-                        Part::Text(text) => edge.pass(text, &mut self.words),
-                        Part::Media(media) => {
-                            self.words.write(&[MEDIA]);
-                            self.fields(&[media.mime, media.data]);
-                        }
-                        Part::Call { call, arguments } => self.call(call.tool, arguments),
-                        Part::ResultOf(call) => {
-                            self.words.write(&[RESULT]);
-                            self.words.write(&call.place.unwrap_or(0).to_le_bytes());
-                            self.fields(&[call.tool]);
-                        }
-                    }
+    pub fn add(&mut self, message: &Message) {
+        self.name(message.role);
+        if let [Part::Content(Content::Text(text))] = message.parts.as_slice() {
+            return self.words.write(trimmed(&text.to_str()).as_bytes());
+        }
+        let mut edge = Edge::default();
+        for part in &message.parts {
+            match part {
+                Part::Content(Content::Text(text)) => edge.pass(&text.to_str(), &mut self.words),
+                Part::Content(other) => {
+                    self.words.write(&[MEDIA]);
+                    self.media(other);
+                }
+                Part::Call { call, arguments } => self.call(&call.tool, &arguments.to_str()),
+                Part::ResultOf(call) => {
+                    self.words.write(&[RESULT]);
+                    self.words.write(&call.number.unwrap_or(0).to_le_bytes());
+                    self.fields(&[&call.tool]);
                 }
             }
+        }
+    }
+
+    fn media(&mut self, content: &Content) {
+        match content {
+            Content::Text(text) => self.fields(&[&text.to_str()]),
+            Content::Image { mime, data, .. } | Content::Audio { mime, data } => self.fields(&[mime, &data.to_str()]),
+            Content::Blob { uri, mime, data } => {
+                self.fields(&[uri, mime.as_deref().unwrap_or_default(), &data.to_str()]);
+            }
+            Content::Document { uri, mime, text } => {
+                self.fields(&[uri, mime.as_deref().unwrap_or_default(), &text.to_str()]);
+            }
+            Content::Link { uri, name, .. } => self.fields(&[uri, name]),
+            Content::Other { kind, body } => self.fields(&[kind, &String::from_utf8_lossy(&body.0)]),
         }
     }
 
@@ -225,14 +238,14 @@ mod tests {
     fn pieces_of_any_size_come_to_the_same_as_the_whole() {
         let key = Key::random();
         let text = "a few words, ".repeat(3 * STRETCH / 13);
-        let history = Said::text(Role::User, &text[..STRETCH / 2]);
+        let history = Message::text(Role::User, &text[..STRETCH / 2]);
         for length in [1, STRETCH / 2, STRETCH - 2, STRETCH - 1, STRETCH, STRETCH + 1, text.len()] {
             let said = &text[..length];
             let mut whole = Fingerprint::new(&key);
             whole.add(&history);
             let mut copy = whole.clone();
-            whole.add(&Said::text(Role::Assistant, said));
-            copy.add(&Said::text(Role::Assistant, said));
+            whole.add(&Message::text(Role::Assistant, said));
+            copy.add(&Message::text(Role::Assistant, said));
             assert_eq!(copy.mark(), whole.mark(), "{length} bytes, added to a copy");
             for piece in [1, 7, 4_096, STRETCH, STRETCH + 1] {
                 let mut begun = Fingerprint::new(&key);
@@ -249,7 +262,7 @@ mod tests {
     #[test]
     fn a_mark_changes_nothing_of_what_follows() {
         let key = Key::random();
-        let said = |text| Said::text(Role::User, text);
+        let said = |text: &str| Message::text(Role::User, text);
         let (mut marked, mut unmarked) = (Fingerprint::new(&key), Fingerprint::new(&key));
         marked.add(&said("one"));
         assert_eq!(marked.mark(), marked.mark());

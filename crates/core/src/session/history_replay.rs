@@ -1,16 +1,15 @@
 //! What a session's log says, for an agent that takes the session over and has not heard it.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::fold::{Blocks, first_speaker, in_words, system_of};
-use super::said::{CallName, Part, Role};
-use crate::log::{weight_of, weight_of_content};
-use crate::model::{CallId, Content, Event, Prompt, ReturnedBy, Seq, SessionId, Text, TurnId};
+use crate::log::{weight_of, weight_of_message};
+use crate::model::{CallId, CallName, Event, Message, Part, Prompt, ReturnedBy, Role, Seq, SessionId, Text, TurnId};
 use crate::store::{Store, StoreError};
 
 /// Where the log is, and how much of it the agent shall hear.
-pub(in crate::session) struct Past {
+pub(super) struct Past {
     pub store: Arc<dyn Store>,
     pub session: SessionId,
     /// The entries up to this one.
@@ -22,8 +21,8 @@ pub(in crate::session) struct Past {
 }
 
 /// What the agent is told before its first prompt.
-pub(in crate::session) struct Recap {
-    told: Blocks,
+pub(super) struct HistoryReplay {
+    messages: Vec<Message>,
     /// Messages that did not fit.
     pub left_out: usize,
 }
@@ -33,7 +32,7 @@ const STEP: usize = 256;
 
 impl Past {
     /// `None`: nothing was said that an agent answered.
-    pub(in crate::session) async fn recap(&self) -> Result<Option<Recap>, StoreError> {
+    pub(super) async fn recap(&self) -> Result<Option<HistoryReplay>, StoreError> {
         let mut talk = Talk::default();
         let mut until = if self.last_turn == TurnId(0) { Seq::START } else { self.last };
         while until > Seq::START && talk.bytes <= self.budget {
@@ -61,15 +60,10 @@ impl Past {
     }
 }
 
-impl Recap {
+impl HistoryReplay {
     /// The prompt as an agent needs it that knows nothing of what came before.
-    pub(in crate::session) fn before(&self, prompt: &Prompt) -> Prompt {
-        if self.told.is_empty() {
-            return prompt.clone();
-        }
-        let mut blocks = self.told.clone();
-        blocks.prompt(prompt);
-        blocks.into_prompt()
+    pub(super) fn before(&self, prompt: &Prompt) -> Prompt {
+        prompt.after(&self.messages)
     }
 }
 
@@ -77,15 +71,15 @@ impl Recap {
 #[derive(Default)]
 struct Opening {
     turn: Option<TurnId>,
-    system: Vec<Content>,
+    system: Vec<Message>,
     /// What the system's words weigh.
     bytes: usize,
 }
 
 impl Opening {
     fn new(turn: Option<TurnId>, prompt: &Prompt) -> Self {
-        let system = system_of(prompt);
-        let bytes = system.iter().map(weight_of_content).sum();
+        let system = prompt.system().to_vec();
+        let bytes = system.iter().map(weight_of_message).sum();
         Self { turn, system, bytes }
     }
 }
@@ -131,7 +125,7 @@ impl Talk {
         first.unwrap_or_default()
     }
 
-    fn told(self, opening: &Opening, budget: usize) -> Option<Recap> {
+    fn told(self, opening: &Opening, budget: usize) -> Option<HistoryReplay> {
         let counts = |(turn, told): &(&TurnId, &Told)| told.counts(**turn);
         let counting = self.turns.iter().rev().filter(counts);
         // The system's words are told in any case.
@@ -143,18 +137,18 @@ impl Talk {
         };
         let first = counting.clone().map_while(fits).last();
         let newest = counting.map(|(turn, _)| *turn).next()?;
-        let mut blocks = Blocks::default();
-        let begins_with = first.and_then(|first| self.turns.get(&first)?.prompt.as_ref()).map(system_of);
+        let mut messages = Vec::new();
+        let begins_with = first.and_then(|first| self.turns.get(&first)?.prompt.as_ref()).map(Prompt::system);
         if begins_with.is_none_or(|system| system != opening.system) {
-            blocks.lines(&opening.system);
+            messages.extend_from_slice(&opening.system);
         }
         if let Some(first) = first {
-            self.turns.range(first..).filter(counts).for_each(|(_, told)| told.tell(&mut blocks));
+            self.turns.range(first..).filter(counts).for_each(|(_, told)| told.tell(&mut messages));
         }
         // Each turn before them was a message and its answer.
         let turns_left_out = first.map_or(newest.0, |first| first.0 - 1);
         let left_out = usize::try_from(turns_left_out).unwrap_or(usize::MAX).saturating_mul(2);
-        Some(Recap { told: blocks, left_out })
+        Some(HistoryReplay { messages, left_out })
     }
 }
 
@@ -163,55 +157,77 @@ impl Told {
     /// conversation, which stands whatever became of its first turn.
     fn counts(&self, turn: TurnId) -> bool {
         let begins_with_history =
-            || turn == TurnId(1) && self.prompt.as_ref().is_some_and(|it| first_speaker(it).is_some());
+            || turn == TurnId(1) && self.prompt.as_ref().is_some_and(|prompt| !prompt.history.is_empty());
         !self.answer.is_empty() || begins_with_history()
     }
 
-    fn tell(&self, blocks: &mut Blocks) {
+    fn tell(&self, messages: &mut Vec<Message>) {
         let Some(prompt) = &self.prompt else { return };
-        blocks.prompt(prompt);
-        let mut speaker = Role::User;
-        let mut goes_on = false;
+        messages.extend(prompt.messages().map(Cow::into_owned));
+        let mut speech = Speech { messages, text: String::new() };
         for event in self.answer.iter().rev() {
             let role = if matches!(event, Event::Returned { .. }) { Role::Tool } else { Role::Assistant };
-            let is_text = matches!(event, Event::Text(_));
-            if role != speaker {
-                blocks.speaker(role);
-                speaker = role;
-            } else if !(goes_on && is_text) {
-                blocks.new_line();
-            }
-            self.tell_event(event, blocks);
-            goes_on = is_text;
+            speech.speaker(role);
+            self.tell_event(event, &mut speech);
         }
+        speech.flush();
     }
 
-    fn tell_event(&self, event: &Event, blocks: &mut Blocks) {
+    fn tell_event(&self, event: &Event, speech: &mut Speech<'_>) {
         match event {
-            Event::Text(text) => blocks.text(&text.to_str()),
-            Event::Content(content) => blocks.lines(std::slice::from_ref(content)),
+            Event::Text(text) => speech.text.push_str(&text.to_str()),
+            Event::Content(content) => speech.part(Part::Content(content.clone())),
             Event::Called(call) => {
-                let arguments = String::from_utf8_lossy(&call.arguments.0);
-                let call = CallName { tool: &call.tool, place: None };
-                blocks.text(&in_words(&Part::Call { call, arguments: &arguments }));
+                let arguments = String::from_utf8_lossy(&call.arguments.0).into_owned().into();
+                let call = CallName { tool: Arc::clone(&call.tool), number: None };
+                speech.part(Part::Call { call, arguments });
             }
             Event::Returned { call, result, .. } => {
-                let call = CallName { tool: self.tool(*call), place: None };
-                blocks.text(&in_words(&Part::ResultOf(call)));
-                blocks.new_line();
-                blocks.lines(&result.content);
+                speech.part(Part::ResultOf(CallName { tool: self.tool(*call), number: None }));
+                result.content.iter().for_each(|content| speech.part(Part::Content(content.clone())));
             }
-            Event::Output(output) => blocks.text(&String::from_utf8_lossy(&output.0)),
+            Event::Output(output) => speech.part(Part::text(String::from_utf8_lossy(&output.0).into_owned())),
             _ => {}
         }
     }
 
     /// The tool of a call.
-    fn tool(&self, id: CallId) -> &str {
+    fn tool(&self, id: CallId) -> Arc<str> {
         let called = self.answer.iter().find_map(|event| match event {
-            Event::Called(call) if call.id == id => Some(&*call.tool),
+            Event::Called(call) if call.id == id => Some(Arc::clone(&call.tool)),
             _ => None,
         });
-        called.unwrap_or("a tool")
+        called.unwrap_or_else(|| "a tool".into())
+    }
+}
+
+/// An answer on its way into messages: pieces of text become one part.
+struct Speech<'m> {
+    messages: &'m mut Vec<Message>,
+    text: String,
+}
+
+impl Speech<'_> {
+    fn speaker(&mut self, role: Role) {
+        if self.messages.last().is_none_or(|last| last.role != role) {
+            self.flush();
+            self.messages.push(Message { role, parts: Vec::new() });
+        }
+    }
+
+    fn part(&mut self, part: Part) {
+        self.flush();
+        if let Some(last) = self.messages.last_mut() {
+            last.parts.push(part);
+        }
+    }
+
+    fn flush(&mut self) {
+        if !self.text.is_empty() {
+            let text = Part::text(std::mem::take(&mut self.text));
+            if let Some(last) = self.messages.last_mut() {
+                last.parts.push(text);
+            }
+        }
     }
 }
