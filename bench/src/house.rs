@@ -12,8 +12,8 @@ use gembridge_core::limit::Limits;
 use gembridge_core::model::{AgentName, Principal};
 use gembridge_core::session::{AgentSetup, NewSession, SessionHandle, Sessions, SessionsConfig};
 use gembridge_core::turn::PermissionPolicy;
-use gembridge_drivers::acp::{AcpDriver, AcpSetup, Audience, Forms, GuestFence, Home, Spares};
 use gembridge_drivers::profile::{ApprovalMode, Environment, Execution, Profile, Sandbox, Trust};
+use gembridge_drivers::setup::{Audience, DriverSetup, Forms, GuestFence, Home, ManagedDriver, Spares};
 use gembridge_process::{GuardProgram, RestartPolicy, Spawner};
 use gembridge_store::DiskStore;
 use tempfile::TempDir;
@@ -23,7 +23,7 @@ use tokio::time::{Instant, sleep};
 pub const PATIENCE: Duration = Duration::from_mins(2);
 
 pub struct House {
-    pub driver: Arc<AcpDriver>,
+    pub driver: Arc<dyn ManagedDriver>,
     sessions: Sessions,
     agent: AgentName,
     spawner: Spawner,
@@ -50,9 +50,9 @@ pub fn setup(
     mut environment: Environment,
     folder: &TempDir,
     spawner: Spawner,
-) -> anyhow::Result<AcpSetup> {
+) -> anyhow::Result<DriverSetup> {
     environment.insert("PATH".to_owned(), environment.get("PATH").cloned().map_or_else(search_path, Ok)?);
-    Ok(AcpSetup {
+    Ok(DriverSetup {
         audience: Audience::Operators,
         guest_fence: GuestFence::Landlock,
         login: profile.find_login(&environment, &|path| path.exists()),
@@ -97,7 +97,7 @@ impl House {
         };
         let agent = AgentName::new(profile.name.as_str());
         let setup = setup(profile, program, environment, &folder, spawner.clone())?;
-        let driver = Arc::new(AcpDriver::new(setup, Spares::OfTheProfile));
+        let driver = setup.start(Spares::OfTheProfile);
         let store = Arc::new(DiskStore::open(folder.path().join("sessions"))?);
         let configured = AgentSetup {
             driver: driver.clone(),
@@ -125,8 +125,8 @@ impl House {
     /// Waits until a spare stands ready.
     pub async fn warm(&self) -> anyhow::Result<()> {
         let deadline = Instant::now() + PATIENCE;
-        while self.driver.pool().spares == 0 {
-            anyhow::ensure!(Instant::now() < deadline, "no spare within {PATIENCE:?}: {:?}", self.driver.pool());
+        while self.driver.pools()[0].spares == 0 {
+            anyhow::ensure!(Instant::now() < deadline, "no spare within {PATIENCE:?}: {:?}", self.driver.pools()[0]);
             sleep(Duration::from_millis(1)).await;
         }
         Ok(())

@@ -1,12 +1,13 @@
 //! One agent that talks as fast as its pipe takes it: CPU time of ours for each 60-byte piece of text.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use gembridge_core::driver::{AgentStop, Driver as _, Opened, SessionSpec, Signal, Update};
 use gembridge_core::model::{Event, Prompt, Stop, Text};
-use gembridge_drivers::acp::{AcpDriver, Spares};
 use gembridge_drivers::profile::{Environment, Quirk};
+use gembridge_drivers::setup::{ManagedDriver, Spares};
 use gembridge_process::Spawner;
 use serde_json::Value;
 use tokio::runtime::Runtime;
@@ -101,7 +102,7 @@ fn single_thread() -> anyhow::Result<Runtime> {
 /// A session opened at the driver, its signals taken and dropped.
 struct Direct {
     runtime: Runtime,
-    driver: AcpDriver,
+    driver: Arc<dyn ManagedDriver>,
     opened: Opened,
     spawner: Spawner,
     _folder: tempfile::TempDir,
@@ -116,7 +117,7 @@ impl Direct {
         let inside = runtime.enter();
         let spawner = house::spawner()?;
         let setup = house::setup(profile, program, Environment::new(), &folder, spawner.clone())?;
-        let driver = AcpDriver::new(setup, Spares::None);
+        let driver = setup.start(Spares::None);
         drop(inside);
         let opened =
             runtime.block_on(driver.open(SessionSpec::plain())).map_err(|failure| anyhow::anyhow!("{failure}"))?;

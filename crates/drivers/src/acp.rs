@@ -28,7 +28,5 @@ mod single_flight;
 #[cfg(test)]
 mod fuzz;
 
-pub use client_rights::Audience;
-pub use driver::{AcpDriver, ProcessStatus, Spares};
-pub use fence::{GuestFence, NoFence};
-pub use launch::{AcpSetup, Forms, Home, greet};
+pub use driver::AcpDriver;
+pub(crate) use launch::greet;

@@ -62,11 +62,12 @@ impl Detection {
         let name = profile.command.names.first().map_or("", String::as_str);
         let agent = &self.agent;
         self.found.is_none().then(|| {
-            let install = if profile.install.is_empty() { "install it" } else { &profile.install };
-            if install.contains('`') {
-                return format!("agent `{agent}`: `{name}` was not found; {install}");
-            }
-            format!("agent `{agent}`: `{name}` was not found; run `{install}`, or set `command` of `[agents.{agent}]`")
+            let way_out = match profile.install.as_str() {
+                "" => "install it".to_owned(),
+                sentence if sentence.contains('`') => sentence.to_owned(),
+                command => format!("run `{command}`"),
+            };
+            format!("agent `{agent}`: `{name}` was not found; {way_out}")
         })
     }
 }

@@ -3,6 +3,7 @@
 
 pub mod profile;
 pub mod detect;
+pub mod setup;
 pub mod acp;
 pub mod workspace;
 pub mod title;

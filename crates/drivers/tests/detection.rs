@@ -201,6 +201,6 @@ fn a_missing_agent_is_a_sentence_with_the_way_out() {
     let detection = detect(&profile, &home.environment, &Disk, Path::new("/our/binary"));
     assert_eq!(
         detection.missing(&profile).unwrap(),
-        "agent `gemini`: `unheard-of-agent` was not found; run `npm i -g @google/gemini-cli`, or set `command` of `[agents.gemini]`"
+        "agent `gemini`: `unheard-of-agent` was not found; run `npm i -g @google/gemini-cli`"
     );
 }

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 
 use agent_fixture::{AgentFixture, Client, ScriptedAgent, path};
 use gembridge_core::model::{Answer, Event};
-use gembridge_drivers::acp::Audience;
 use gembridge_drivers::profile::{AgentConfig, Environment, Layer, Profile};
+use gembridge_drivers::setup::Audience;
 use gembridge_testkit::model_api::FakeModel;
 use gembridge_testkit::{codex_settings, opencode_settings, real_claude, real_codex, real_opencode};
 use serde_json::{Value, json};

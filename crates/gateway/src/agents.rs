@@ -1,5 +1,7 @@
 //! Which agents there are on this machine, and which one is meant.
 
+pub mod setup;
+
 use std::path::{Path, PathBuf};
 
 use gembridge_drivers::detect::{self, Detection, Disk};
@@ -116,9 +118,15 @@ fn is_logged_in(profile: &Profile, detection: &Detection) -> bool {
 pub fn named(name: &str, profiles: &[Profile], config: &Config) -> Result<Agent, CommandError> {
     let profile = by_name(name, profiles)?;
     let detection = detect(profile, config);
-    let missing = detection.missing(profile).unwrap_or_default();
+    let missing = missing(&detection, profile).unwrap_or_default();
     let found = detection.found.ok_or_else(|| CommandError::new(ExitCode::NoAgent, missing))?;
     Ok(Agent { profile: profile.clone(), program: found.program, chosen: Chosen::Named })
+}
+
+/// The sentence for a program that is not there, with the setting that names another.
+pub fn missing(detection: &Detection, profile: &Profile) -> Option<String> {
+    let sentence = detection.missing(profile)?;
+    Some(format!("{sentence}, or set `command` of `[agents.{}]`", profile.name))
 }
 
 fn detect(profile: &Profile, config: &Config) -> Detection {

@@ -114,7 +114,15 @@ impl From<ConfigError> for CommandError {
 
 impl From<Failure> for CommandError {
     fn from(failure: Failure) -> Self {
-        Self { code: ExitCode::of_failure(&failure), error: failure.into() }
+        Self::new(ExitCode::of_failure(&failure), with_way_out(&failure))
+    }
+}
+
+/// What a failure says, with the command or the setting of this program that helps.
+pub fn with_way_out(failure: &Failure) -> String {
+    match failure.kind {
+        FailureKind::NeedsLogin => format!("{}; `gembridge doctor` names the ways to log in", failure.message),
+        _ => failure.message.clone(),
     }
 }
 

@@ -63,8 +63,6 @@ use running::{Gateway, Upkeep};
 use session_cap::Allotment;
 use withdrawal::Withdrawal;
 
-pub use tenant_driver::{Refusal, for_guests};
-
 /// How much the log of a gateway says where nobody says otherwise.
 pub const LOG_LEVEL: Level = Level::Info;
 

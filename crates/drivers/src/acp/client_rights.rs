@@ -10,17 +10,9 @@ use gembridge_core::driver::Change;
 use gembridge_core::model::{Failure, FailureKind, Opaque, SessionFacts};
 use serde_json::Value;
 
-use super::launch::AcpSetup;
 use super::wire;
 use crate::profile::{Profile, Trust};
-
-/// Whom the sessions of a driver serve.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Audience {
-    Operators,
-    /// Keys without the operator's rights. Nothing of the operator's may be reached through the agent.
-    Guests,
-}
+use crate::setup::{Audience, DriverSetup};
 
 pub(super) struct ClientRights {
     agent: Arc<str>,
@@ -70,7 +62,7 @@ const REFUSED_PARAMETERS: [&str; 9] = [
 ];
 
 impl ClientRights {
-    pub(super) fn of(setup: &AcpSetup) -> Self {
+    pub(super) fn of(setup: &DriverSetup) -> Self {
         let modes = match (setup.audience, setup.trust) {
             (Audience::Operators, Trust::Trusted) => Modes::All,
             (Audience::Guests, _) | (_, Trust::Untrusted) => Modes::Listed(unprivileged(&setup.profile)),

@@ -6,13 +6,14 @@ use std::time::{Duration, Instant};
 use gembridge_core::BoxFuture;
 use gembridge_core::driver::{Driver, Opened, SessionSpec};
 use gembridge_core::model::{AgentFacts, Failure, FailureKind, SessionFacts};
-use gembridge_process::{Pool, PoolConfig, PoolError};
+use gembridge_process::{Pool, PoolConfig, PoolError, PoolStatus};
 use tokio::task::JoinSet;
 
-use super::launch::{AcpSetup, Maker};
+use super::launch::Maker;
 use super::open;
 use super::process::{AgentProcess, Lease};
 use super::single_flight::SingleFlight;
+use crate::setup::{DriverSetup, ManagedDriver, ProcessStatus, Spares};
 
 /// How often a process is looked at: is it too large, or of no use any more?
 const INSPECTION: Duration = Duration::from_secs(15);
@@ -28,7 +29,7 @@ pub struct AcpDriver {
 }
 
 struct Inner {
-    setup: Arc<AcpSetup>,
+    setup: Arc<DriverSetup>,
     pool: Pool<Maker>,
     processes: Mutex<Vec<Arc<AgentProcess>>>,
     facts: Mutex<Option<AgentFacts>>,
@@ -39,7 +40,7 @@ struct Inner {
 
 impl AcpDriver {
     /// Starts to warm the spares at once.
-    pub fn new(setup: AcpSetup, spares: Spares) -> Self {
+    pub fn new(setup: DriverSetup, spares: Spares) -> Self {
         let setup = Arc::new(setup);
         let start = Duration::from_secs(setup.profile.limits.start_seconds);
         let config = PoolConfig {
@@ -61,21 +62,6 @@ impl AcpDriver {
             single_flight: SingleFlight::default(),
         };
         Self { inner: Arc::new(inner), keepers: Mutex::default() }
-    }
-
-    /// Processes that serve somebody: pid, sessions, and whether it takes no new ones.
-    pub fn processes(&self) -> Vec<ProcessStatus> {
-        let status = |process: &Arc<AgentProcess>| ProcessStatus {
-            pid: process.connection().pid(),
-            sessions: process.live(),
-            condemned: process.is_condemned(),
-        };
-        lock(&self.inner.processes).iter().map(status).collect()
-    }
-
-    /// What the pool holds at this moment.
-    pub fn pool(&self) -> gembridge_process::pool::PoolStatus {
-        self.inner.pool.status()
     }
 
     async fn open_session(&self, spec: SessionSpec) -> Result<Opened, Failure> {
@@ -130,21 +116,6 @@ impl AcpDriver {
     }
 }
 
-/// Whether processes are kept warm for the next session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Spares {
-    OfTheProfile,
-    /// For a program that needs one session and ends.
-    None,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ProcessStatus {
-    pub pid: Option<u32>,
-    pub sessions: u32,
-    pub condemned: bool,
-}
-
 impl Driver for AcpDriver {
     fn open(&self, spec: SessionSpec) -> BoxFuture<'_, Result<Opened, Failure>> {
         Box::pin(self.open_session(spec))
@@ -171,6 +142,21 @@ impl Driver for AcpDriver {
             let mut keepers = std::mem::take(&mut *lock(&self.keepers));
             while keepers.join_next().await.is_some() {}
         })
+    }
+}
+
+impl ManagedDriver for AcpDriver {
+    fn processes(&self) -> Vec<ProcessStatus> {
+        let status = |process: &Arc<AgentProcess>| ProcessStatus {
+            pid: process.connection().pid(),
+            sessions: process.live(),
+            condemned: process.is_condemned(),
+        };
+        lock(&self.inner.processes).iter().map(status).collect()
+    }
+
+    fn pools(&self) -> Vec<PoolStatus> {
+        vec![self.inner.pool.status()]
     }
 }
 

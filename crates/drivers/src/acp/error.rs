@@ -1,4 +1,4 @@
-//! What an agent calls an error, as a failure that every face can render.
+//! What an agent calls an error, as a failure that every frontend can render.
 
 use gembridge_core::model::{Failure, FailureKind};
 
@@ -13,10 +13,7 @@ pub(super) fn failure(agent: &str, quirks: &[Quirk], error: &RpcError) -> Failur
     let told = told(error);
     let status = quirks.contains(&Quirk::HttpStatusAsErrorCode).then_some(error.code);
     match error.code {
-        AUTH_REQUIRED => Failure::new(
-            FailureKind::NeedsLogin,
-            format!("agent `{agent}` is not logged in: {told}; `gembridge doctor` names the ways to log in"),
-        ),
+        AUTH_REQUIRED => Failure::new(FailureKind::NeedsLogin, format!("agent `{agent}` is not logged in: {told}")),
         code @ METHOD_NOT_FOUND => {
             Failure::new(FailureKind::Refused { code }, format!("agent `{agent}` does not know this method: {told}"))
         }

@@ -6,29 +6,10 @@ use std::path::{Path, PathBuf};
 use gembridge_core::model::{Failure, FailureKind};
 use gembridge_process::{Reads, Sandbox};
 
-use super::client_rights::Audience;
-use super::launch::{AcpSetup, Home};
 use crate::detect::installation;
 use crate::profile::{self, Launch};
+use crate::setup::{Audience, DriverSetup, GuestFence, Home};
 use crate::workspace::PrivateDir;
-
-/// What keeps the processes of guests from the operator's files.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum GuestFence {
-    /// The kernel.
-    Landlock,
-    /// Nothing: guests are served only by an agent that has no way to a file.
-    Absent(NoFence),
-}
-
-/// Why there is no fence.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NoFence {
-    /// The kernel has none that governs every access to a file.
-    Kernel,
-    /// The operator turned it off.
-    TurnedOff,
-}
 
 /// The folder that a process has to itself, which goes with it, and the fence around the process.
 pub(super) struct Enclosure {
@@ -37,7 +18,7 @@ pub(super) struct Enclosure {
 }
 
 /// The fence around a process, whose own folder is `private`.
-pub(super) fn around(setup: &AcpSetup, launch: &Launch, private: &Path) -> Result<Option<Sandbox>, Failure> {
+pub(super) fn around(setup: &DriverSetup, launch: &Launch, private: &Path) -> Result<Option<Sandbox>, Failure> {
     let mut own = vec![launch.cwd.clone(), private.to_owned()];
     if let Home::Lasting(path) = &setup.home {
         own.push(path.clone());
@@ -53,7 +34,7 @@ pub(super) fn around(setup: &AcpSetup, launch: &Launch, private: &Path) -> Resul
 }
 
 /// The cache is the operator's too: what one process compiles into it, another would run. So guests read it only.
-fn guests(setup: &AcpSetup, launch: &Launch, own: Vec<PathBuf>) -> Result<Sandbox, Failure> {
+fn guests(setup: &DriverSetup, launch: &Launch, own: Vec<PathBuf>) -> Result<Sandbox, Failure> {
     let path = launch.environment.get("PATH").map(String::as_str).unwrap_or_default();
     let reach = &launch.reach;
     for named in reach.readable.iter().chain(&reach.writable) {

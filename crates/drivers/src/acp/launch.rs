@@ -3,89 +3,39 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use gembridge_core::model::{AgentFacts, Failure, FailureKind};
-use gembridge_process::{CommandSpec, Environment, Factory, RestartPolicy, Sandbox, SpawnError, Spawner};
+use gembridge_process::{CommandSpec, Environment, Factory, Sandbox, SpawnError};
 use rustix::io::Errno;
 use serde_json::json;
 
-use super::client_rights::{Audience, ClientRights};
+use super::client_rights::ClientRights;
 use super::connection::Connection;
 use super::creation_times::CreationTimes;
-use super::fence::{self, Enclosure, GuestFence};
+use super::fence::{self, Enclosure};
 use super::own_tools::OwnTools;
 use super::process::{Abilities, AgentProcess, Terms};
 use super::router::Router;
 use super::{decode, error, open, wire};
 use crate::detect::version_of;
-use crate::profile::{
-    self, ApprovalMode, Execution, Folders, HomeOwner, Launch, LaunchInput, LoginFound, Profile, Trust, Version,
-};
+use crate::profile::{Execution, Folders, HomeOwner, Launch, LaunchInput, Version};
+use crate::setup::{Audience, DriverSetup, Forms, Home};
 use crate::workspace::PrivateDir;
 
 /// The version of the protocol that we speak.
 const PROTOCOL: u64 = 1;
 
-/// Everything that decides how one configured agent is started. All of it is the operator's word.
-#[derive(Clone)]
-pub struct AcpSetup {
-    pub profile: Profile,
-    pub program: PathBuf,
-    pub version: Option<Version>,
-    pub execution: Execution,
-    /// Where it works in agent mode; chat has an empty folder for each session.
-    pub workspace: Option<PathBuf>,
-    pub trust: Trust,
-    /// The environment that names are passed on from.
-    pub environment: profile::Environment,
-    pub login: Option<LoginFound>,
-    pub model: Option<String>,
-    pub approval: ApprovalMode,
-    pub sandbox: profile::Sandbox,
-    pub audience: Audience,
-    /// What keeps the processes from the operator's files, where they serve guests.
-    pub guest_fence: GuestFence,
-    pub home: Home,
-    /// What files in a workspace leave to others, as its owner would have it. Everything else is private.
-    pub umask: u32,
-    /// Where private folders are made.
-    pub private: PathBuf,
-    pub cache: PathBuf,
-    pub spawner: Spawner,
-    /// Our own program, which stands in for our tool server before agents that take none over HTTP.
-    pub shim: Option<PathBuf>,
-    pub forms: Forms,
-    pub restart: RestartPolicy,
-}
-
-/// Whether somebody may be there who fills in what an agent would like to know.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Forms {
-    Shown,
-    /// Agents are not told that they could ask.
-    NotOffered,
-}
-
-/// Where an agent that gets a home of its own has it.
-#[derive(Clone, Debug)]
-pub enum Home {
-    /// One for each process, which goes with it: nothing is shared between principals.
-    OfTheProcess,
-    /// One that stays, so that the agent finds its sessions again. For one principal only.
-    Lasting(PathBuf),
-}
-
 /// Makes warm processes for the pool.
 pub(super) struct Maker {
-    setup: Arc<AcpSetup>,
+    setup: Arc<DriverSetup>,
     creation_times: Arc<CreationTimes>,
 }
 
 impl Maker {
-    pub(super) fn new(setup: Arc<AcpSetup>) -> Self {
+    pub(super) fn new(setup: Arc<DriverSetup>) -> Self {
         Self { setup, creation_times: Arc::default() }
     }
 }
@@ -119,14 +69,14 @@ impl Factory for Maker {
 }
 
 /// Starts an agent, does the handshake and ends it again: what it says of itself.
-pub async fn greet(setup: &AcpSetup) -> Result<AgentFacts, Failure> {
+pub async fn greet(setup: &DriverSetup) -> Result<AgentFacts, Failure> {
     let process = start(setup, &Arc::default()).await?;
     let facts = process.facts().clone();
     process.connection().stop().await;
     Ok(facts)
 }
 
-async fn start(setup: &AcpSetup, creation_times: &Arc<CreationTimes>) -> Result<Arc<AgentProcess>, Failure> {
+async fn start(setup: &DriverSetup, creation_times: &Arc<CreationTimes>) -> Result<Arc<AgentProcess>, Failure> {
     let first = start_as(setup, setup.version, creation_times).await;
     let may_be_old = setup.version.is_none() && !setup.profile.command.older.is_empty();
     match first {
@@ -146,7 +96,7 @@ async fn start(setup: &AcpSetup, creation_times: &Arc<CreationTimes>) -> Result<
 }
 
 async fn start_as(
-    setup: &AcpSetup,
+    setup: &DriverSetup,
     version: Option<Version>,
     creation_times: &Arc<CreationTimes>,
 ) -> Result<Arc<AgentProcess>, Failure> {
@@ -179,7 +129,7 @@ async fn start_as(
     }
 }
 
-fn launch(setup: &AcpSetup, version: Option<Version>, private: &PrivateDir) -> Result<Launch, Failure> {
+fn launch(setup: &DriverSetup, version: Option<Version>, private: &PrivateDir) -> Result<Launch, Failure> {
     let state = match &setup.home {
         Home::OfTheProcess => private.path().join("home"),
         Home::Lasting(path) => path.clone(),
@@ -244,7 +194,7 @@ fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     std::fs::rename(&beside, path)
 }
 
-fn command(setup: &AcpSetup, launch: &Launch, fence: Option<Sandbox>) -> CommandSpec {
+fn command(setup: &DriverSetup, launch: &Launch, fence: Option<Sandbox>) -> CommandSpec {
     let variables: BTreeMap<OsString, OsString> =
         launch.environment.iter().map(|(name, value)| (name.into(), value.into())).collect();
     let mut command =
@@ -256,7 +206,7 @@ fn command(setup: &AcpSetup, launch: &Launch, fence: Option<Sandbox>) -> Command
     command
 }
 
-async fn initialize(setup: &AcpSetup, connection: &Connection) -> Result<(AgentFacts, Abilities), Failure> {
+async fn initialize(setup: &DriverSetup, connection: &Connection) -> Result<(AgentFacts, Abilities), Failure> {
     let work = setup.execution == Execution::Agent;
     let mut params = json!({
         "protocolVersion": PROTOCOL,
@@ -291,7 +241,7 @@ async fn initialize(setup: &AcpSetup, connection: &Connection) -> Result<(AgentF
     Ok((decode::agent_facts(&initialized, &answer), abilities))
 }
 
-fn unstarted(setup: &AcpSetup, error: &SpawnError) -> Failure {
+fn unstarted(setup: &DriverSetup, error: &SpawnError) -> Failure {
     let agent = &setup.profile.name;
     let install = match (error, setup.profile.install.as_str()) {
         (SpawnError::NotFound { .. }, install) if !install.is_empty() => format!("; `{install}`"),
@@ -302,7 +252,7 @@ fn unstarted(setup: &AcpSetup, error: &SpawnError) -> Failure {
 }
 
 /// A folder of ours that could not be made.
-pub(super) fn no_folder(setup: &AcpSetup, error: &io::Error) -> Failure {
+pub(super) fn no_folder(setup: &DriverSetup, error: &io::Error) -> Failure {
     let folder = setup.private.display();
     let (kind, way_out) = match Errno::from_io_error(error) {
         Some(Errno::MFILE | Errno::NFILE) => {

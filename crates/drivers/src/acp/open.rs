@@ -11,17 +11,18 @@ use serde_json::json;
 use tokio::sync::mpsc;
 
 use super::client_methods::{ClientMethods, Work};
-use super::client_rights::Audience;
 use super::connection::Connection;
 use super::encode::Reach;
 use super::fence::Enclosure;
-use super::launch::{AcpSetup, Home, no_folder};
+use super::launch::no_folder;
 use super::process::{AgentProcess, Lease, Premade};
 use super::retry_dedup::RetryDedup;
 use super::routing_table::{Opening, Phase, Tools};
 use super::session::AcpSession;
 use super::{decode, encode, error, wire};
 use crate::profile::{Execution, Quirk};
+use crate::setup::Audience;
+use crate::setup::{DriverSetup, Home};
 use crate::workspace::{Jail, JailLimits, PrivateDir, TerminalLimits, Terminals};
 
 /// Batches that a session's owner may be behind, each up to what one read holds; then the agent waits.
@@ -30,7 +31,7 @@ const SIGNALS: usize = 16;
 const REPLAY_QUIET: Duration = Duration::from_millis(300);
 
 /// A session for whoever asked.
-pub(super) async fn session(setup: &AcpSetup, lease: Lease, spec: SessionSpec) -> Result<Opened, Failure> {
+pub(super) async fn session(setup: &DriverSetup, lease: Lease, spec: SessionSpec) -> Result<Opened, Failure> {
     let process = Arc::clone(lease.process());
     let ready = match prepared(setup, &process, &spec, lease) {
         Prepared::Ahead(ready) => *ready,
@@ -54,7 +55,7 @@ pub(super) async fn session(setup: &AcpSetup, lease: Lease, spec: SessionSpec) -
 }
 
 /// A session for nobody yet.
-pub(super) async fn ahead(setup: &AcpSetup, process: &Arc<AgentProcess>) -> Result<(), Failure> {
+pub(super) async fn ahead(setup: &DriverSetup, process: &Arc<AgentProcess>) -> Result<(), Failure> {
     let plain = SessionSpec::plain();
     let half = fresh(setup, process, cwd(setup, process, &plain)?, &plain).await?;
     if let Some(slot) = process.connection().table().slot(&half.name) {
@@ -70,7 +71,7 @@ enum Prepared {
 }
 
 /// The session that was made ahead, if it is what was asked for.
-fn prepared(setup: &AcpSetup, process: &Arc<AgentProcess>, spec: &SessionSpec, place: Lease) -> Prepared {
+fn prepared(setup: &DriverSetup, process: &Arc<AgentProcess>, spec: &SessionSpec, place: Lease) -> Prepared {
     let nothing_to_load = spec.resume.is_none() || !is_kept(setup, spec);
     let plain = nothing_to_load && spec.tool_servers.is_empty() && spec.workspace.is_none();
     match plain.then(|| process.take_premade()).flatten() {
@@ -95,7 +96,7 @@ struct Cwd {
 }
 
 /// In chat each session has a folder of its own. It lies in that of the process, which a fence leaves open.
-fn cwd(setup: &AcpSetup, process: &AgentProcess, spec: &SessionSpec) -> Result<Cwd, Failure> {
+fn cwd(setup: &DriverSetup, process: &AgentProcess, spec: &SessionSpec) -> Result<Cwd, Failure> {
     if let Some(path) = spec.workspace.clone().or_else(|| setup.workspace.clone()) {
         return Ok(Cwd { path, folder: None });
     }
@@ -127,7 +128,7 @@ struct Ready {
 }
 
 impl Half {
-    fn ready(self, setup: &AcpSetup, lease: Lease, resumed: Resumed, slash: SlashCommands) -> Ready {
+    fn ready(self, setup: &DriverSetup, lease: Lease, resumed: Resumed, slash: SlashCommands) -> Ready {
         let lease = match self.folder {
             Some(folder) => lease.in_folder(folder),
             None => lease,
@@ -139,7 +140,7 @@ impl Half {
 }
 
 fn opening(
-    setup: &AcpSetup,
+    setup: &DriverSetup,
     process: &AgentProcess,
     cwd: &Path,
     spec: &SessionSpec,
@@ -156,7 +157,7 @@ fn opening(
     Ok((Opening { sink, methods, repeat, tools }, signals))
 }
 
-fn work(setup: &AcpSetup, process: &AgentProcess, cwd: &Path) -> Result<Work, Failure> {
+fn work(setup: &DriverSetup, process: &AgentProcess, cwd: &Path) -> Result<Work, Failure> {
     let jail = Jail::open(cwd, JailLimits { umask: setup.umask, ..JailLimits::default() }).map_err(|error| {
         let folder = cwd.display();
         Failure::new(FailureKind::Unsupported, format!("the workspace `{folder}` cannot be opened: {error}"))
@@ -175,7 +176,7 @@ fn work(setup: &AcpSetup, process: &AgentProcess, cwd: &Path) -> Result<Work, Fa
     Ok(Work { jail, terminals })
 }
 
-async fn fresh(setup: &AcpSetup, process: &AgentProcess, cwd: Cwd, spec: &SessionSpec) -> Result<Half, Failure> {
+async fn fresh(setup: &DriverSetup, process: &AgentProcess, cwd: Cwd, spec: &SessionSpec) -> Result<Half, Failure> {
     match new_session(setup, process, &cwd.path, spec).await {
         Err(failure) if failure.kind == FailureKind::NeedsLogin && process.abilities().authenticate => {
             authenticate(setup, process).await?;
@@ -188,7 +189,7 @@ async fn fresh(setup: &AcpSetup, process: &AgentProcess, cwd: Cwd, spec: &Sessio
 }
 
 async fn new_session(
-    setup: &AcpSetup,
+    setup: &DriverSetup,
     process: &AgentProcess,
     cwd: &Path,
     spec: &SessionSpec,
@@ -208,7 +209,7 @@ async fn new_session(
 }
 
 /// The tool servers in the way that the agent takes them.
-fn tool_servers(setup: &AcpSetup, process: &AgentProcess, spec: &SessionSpec) -> Result<serde_json::Value, Failure> {
+fn tool_servers(setup: &DriverSetup, process: &AgentProcess, spec: &SessionSpec) -> Result<serde_json::Value, Failure> {
     let reach = match &setup.shim {
         _ if process.abilities().http_tools || spec.tool_servers.is_empty() => Reach::Http,
         Some(program) => Reach::Shim(program),
@@ -228,14 +229,14 @@ fn add_meta(params: &mut serde_json::Value, process: &AgentProcess) {
 }
 
 /// Logs in with what the environment has. The answer proves nothing: the next `session/new` does.
-async fn authenticate(setup: &AcpSetup, process: &AgentProcess) -> Result<(), Failure> {
+async fn authenticate(setup: &DriverSetup, process: &AgentProcess) -> Result<(), Failure> {
     let method = setup.login.as_ref().map(|login| login.kind.as_str());
     let params = json!({ "methodId": method });
     process.connection().call("authenticate", &params, within(setup)).await.map(|_| ())
 }
 
 /// The session from before, where the agent has it and loading does no harm. `None`: it must begin anew.
-async fn loaded(setup: &AcpSetup, process: &AgentProcess, spec: &SessionSpec) -> Result<Option<Half>, Failure> {
+async fn loaded(setup: &DriverSetup, process: &AgentProcess, spec: &SessionSpec) -> Result<Option<Half>, Failure> {
     let Some(resume) = spec.resume.as_ref().filter(|_| is_kept(setup, spec)) else { return Ok(None) };
     let method = match process.abilities() {
         can if can.resume => "session/resume",
@@ -257,7 +258,7 @@ async fn loaded(setup: &AcpSetup, process: &AgentProcess, spec: &SessionSpec) ->
 }
 
 /// Whether a session of an earlier process can still be where the agent looks for it. If not, nobody waits for a load.
-fn is_kept(setup: &AcpSetup, spec: &SessionSpec) -> bool {
+fn is_kept(setup: &DriverSetup, spec: &SessionSpec) -> bool {
     let own_home = setup.audience == Audience::Guests || setup.login.as_ref().is_some_and(|login| login.private_home);
     let home_stays = !own_home || matches!(setup.home, Home::Lasting(_));
     let folder_stays = setup.workspace.is_some() || spec.workspace.is_some();
@@ -265,7 +266,7 @@ fn is_kept(setup: &AcpSetup, spec: &SessionSpec) -> bool {
 }
 
 async fn load(
-    setup: &AcpSetup,
+    setup: &DriverSetup,
     process: &AgentProcess,
     spec: &SessionSpec,
     resume: &Resume,
@@ -341,7 +342,7 @@ async fn next_minute(process: &AgentProcess, resume: &Resume) {
 
 impl Ready {
     /// Sets what was asked for and is not so already.
-    async fn apply(&self, setup: &AcpSetup, spec: &SessionSpec) -> Result<(), Failure> {
+    async fn apply(&self, setup: &DriverSetup, spec: &SessionSpec) -> Result<(), Failure> {
         let facts = facts(&self.answer);
         if let Some(model) = spec.model.as_ref().filter(|model| facts.model.as_ref() != Some(model)) {
             self.session.changing(Change::Model(Arc::clone(model))).await?;
@@ -354,14 +355,14 @@ impl Ready {
 
     /// The mode that was asked for, or that the operator wants in every session. A guest's session that has a privileged
     /// mode from before goes on without it.
-    fn mode(&self, setup: &AcpSetup, spec: &SessionSpec) -> Option<Arc<str>> {
+    fn mode(&self, setup: &DriverSetup, spec: &SessionSpec) -> Option<Arc<str>> {
         let rights = self.session.rights();
         let asked = spec.mode.clone().filter(|mode| setup.audience == Audience::Operators || rights.allows_mode(mode));
         let of_the_operator = || setup.profile.mode_id(setup.approval, setup.trust).ok().flatten();
         asked.or_else(|| of_the_operator().map(Into::into))
     }
 
-    fn opened(self, setup: &AcpSetup, spec: &SessionSpec) -> Opened {
+    fn opened(self, setup: &DriverSetup, spec: &SessionSpec) -> Opened {
         let mut facts = facts(&self.answer);
         facts.model = spec.model.clone().or(facts.model);
         facts.mode = self.mode(setup, spec).or(facts.mode);
@@ -383,7 +384,7 @@ fn facts(answer: &Bytes) -> SessionFacts {
 }
 
 /// The models that may be set: those that the agent lists, and those that it is known to take besides.
-fn takes(setup: &AcpSetup, answer: &Bytes) -> Vec<Model> {
+fn takes(setup: &DriverSetup, answer: &Bytes) -> Vec<Model> {
     let mut models = facts(answer).models;
     // An agent without a list decides for itself.
     if !models.is_empty() {
@@ -393,15 +394,15 @@ fn takes(setup: &AcpSetup, answer: &Bytes) -> Vec<Model> {
     models
 }
 
-fn read<'a>(setup: &AcpSetup, answer: &'a Bytes) -> Result<wire::SessionOpened<'a>, Failure> {
+fn read<'a>(setup: &DriverSetup, answer: &'a Bytes) -> Result<wire::SessionOpened<'a>, Failure> {
     serde_json::from_slice(answer).map_err(|unread| error::protocol(&setup.profile.name, unread))
 }
 
-fn within(setup: &AcpSetup) -> Duration {
+fn within(setup: &DriverSetup) -> Duration {
     Duration::from_secs(setup.profile.limits.start_seconds)
 }
 
-fn with_hint(setup: &AcpSetup, mut failure: Failure) -> Failure {
+fn with_hint(setup: &DriverSetup, mut failure: Failure) -> Failure {
     if failure.kind == FailureKind::NeedsLogin && !setup.profile.login_hint.is_empty() {
         failure.message = format!("{}; {}", failure.message, setup.profile.login_hint);
     }

@@ -89,7 +89,7 @@ impl Profile {
             name: name.to_owned(),
             title: name.to_owned(),
             driver: Driver::Acp,
-            install: format!("set `command` of `[agents.{name}]`"),
+            install: String::new(),
             login_hint: String::new(),
             tested: Vec::new(),
             command: Program {

@@ -8,7 +8,7 @@ use super::nearest;
 pub enum ProfileError {
     #[error(transparent)]
     File(#[from] FileError),
-    #[error("agent `{agent}` has no `command`; add `command = \"my-agent\"` to `[agents.{agent}]`{}", meant(.nearest.as_deref()))]
+    #[error("agent `{agent}` has no `command`; name the program to start{}", meant(.nearest.as_deref()))]
     NoCommand { agent: String, nearest: Option<String> },
     #[error("`{name}` is not a name for an agent; use lower-case letters, digits, `-` and `_`, 1 to 64 of them")]
     BadName { name: String },
@@ -22,7 +22,7 @@ pub enum ProfileError {
     BadModel(String),
     #[error("agent `{agent}` has no approval mode `{mode}`; leave it out or use `default`")]
     NoMode { agent: String, mode: &'static str },
-    #[error("approval mode `{mode}` needs a trusted workspace; run `gembridge trust add <folder>` or use `default`")]
+    #[error("approval mode `{mode}` needs a trusted workspace; trust the folder or use `default`")]
     ModeNeedsTrust { mode: &'static str },
     #[error("workspace `{}` is not an absolute path; write it from `/`", .0.display())]
     RelativeWorkspace(PathBuf),

@@ -301,8 +301,6 @@ async fn an_agent_of_another_protocol_version_is_refused_in_one_sentence() {
 
 #[tokio::test]
 async fn what_the_agent_says_about_itself_is_known_once_it_was_seen() {
-    use gembridge_core::driver::Driver as _;
-
     let fixture = ScriptedAgent::fake(&[]).start();
     assert_eq!(fixture.driver.facts(), None);
     fixture.session().await.handle.wake().await.unwrap();

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use gembridge_core::model::{Event, FailureKind, Outcome};
-use gembridge_drivers::acp::Spares;
+use gembridge_drivers::setup::Spares;
 use gembridge_process::RestartPolicy;
 use gembridge_testkit::{record, zombies_of};
 
@@ -129,7 +129,7 @@ async fn r2_a_crash_loop_opens_the_circuit_which_answers_at_once_and_recovers_by
         let failure = turned.failed_as(FailureKind::Crashed);
         assert!(failure.message.contains("exit code 7"), "{failure}");
     }
-    let until_open = fixture.driver.pool().retry_after.expect("the circuit is open");
+    let until_open = fixture.driver.pools()[0].retry_after.expect("the circuit is open");
     let asked = Instant::now();
     let turned = client.turn("say hello").await;
     let refused_after = asked.elapsed();
@@ -170,7 +170,7 @@ async fn r2_an_open_circuit_starts_no_process_for_those_who_ask() {
     for _ in 0..3 {
         client.turn("anything").await.failed_as(FailureKind::Crashed);
     }
-    eventually("the last crash is counted", || fixture.driver.pool().retry_after).await;
+    eventually("the last crash is counted", || fixture.driver.pools()[0].retry_after).await;
     let started = fixture.record.starts().len();
     assert_eq!(started, 3);
     for _ in 0..20 {

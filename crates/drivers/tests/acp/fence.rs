@@ -4,8 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use gembridge_core::model::FailureKind;
-use gembridge_drivers::acp::{Audience, GuestFence, NoFence};
 use gembridge_drivers::profile::{AgentConfig, Execution, Profile, Sandbox};
+use gembridge_drivers::setup::{Audience, GuestFence, NoFence};
 use serde_json::Value;
 
 use super::agent_fixture::{AgentFixture, ScriptedAgent, path};

@@ -1,8 +1,8 @@
 //! Warm processes: ready before they are needed, shared by one principal, replaced when they have served.
 
 use gembridge_core::model::FailureKind;
-use gembridge_drivers::acp::Spares;
 use gembridge_drivers::profile::Quirk;
+use gembridge_drivers::setup::Spares;
 use gembridge_testkit::record;
 use serde_json::Value;
 
@@ -24,7 +24,7 @@ async fn pid(client: &mut Client) -> u64 {
 }
 
 async fn spare_is_ready(fixture: &AgentFixture) {
-    eventually("a spare is ready", || (fixture.driver.pool().spares == 1).then_some(())).await;
+    eventually("a spare is ready", || (fixture.driver.pools()[0].spares == 1).then_some(())).await;
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! What an agent leaves behind: processes, descriptors, folders.
 
 use gembridge_core::model::{Event, FailureKind, Outcome};
-use gembridge_drivers::acp::Spares;
+use gembridge_drivers::setup::Spares;
 use gembridge_testkit::process_table::wait_until_gone;
 use gembridge_testkit::{open_fds, processes_with_tag};
 

@@ -3,7 +3,7 @@
 use std::fs;
 
 use gembridge_core::turn::PermissionPolicy;
-use gembridge_drivers::acp::Audience;
+use gembridge_drivers::setup::Audience;
 use serde_json::json;
 
 use super::gemini_fixture::{GeminiAgent, allow, calling, told_to_the_model, turn_answering};

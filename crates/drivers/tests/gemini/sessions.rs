@@ -43,7 +43,7 @@ async fn an_agent_killed_mid_turn_twice_in_a_row_costs_that_turn_only() {
         let turn = client.prompt(&script(json!([[{"text": "partial"}, {"delay_ms": 1}, {"stall": true}]]))).await;
         client.said("partial").await;
         let pid = fixture.driver.processes()[0].pid.unwrap();
-        eventually("a spare is ready", || (fixture.driver.pool().spares == 1).then_some(())).await;
+        eventually("a spare is ready", || (fixture.driver.pools()[0].spares == 1).then_some(())).await;
         let warm = processes_with_tag(&fixture.folder.path().display().to_string());
         kill(pid);
         let turned = client.finish(turn).await;

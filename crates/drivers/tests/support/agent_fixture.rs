@@ -18,8 +18,8 @@ use gembridge_core::model::{
 use gembridge_core::session::{AgentSetup, NewSession, SessionHandle, Sessions, SessionsConfig};
 use gembridge_core::store::Store;
 use gembridge_core::turn::PermissionPolicy;
-use gembridge_drivers::acp::{AcpDriver, AcpSetup, Audience, Forms, GuestFence, Home, Spares};
 use gembridge_drivers::profile::{AgentConfig, ApprovalMode, Execution, Profile, Quirk, Sandbox, Trust};
+use gembridge_drivers::setup::{Audience, DriverSetup, Forms, GuestFence, Home, ManagedDriver, Spares};
 use gembridge_process::{GuardProgram, RestartPolicy, Spawner};
 use gembridge_store::MemoryStore;
 use gembridge_testkit::{Record, processes_with_tag};
@@ -39,7 +39,7 @@ const RECORDS: &str = "records";
 
 /// What a fixture is built from. Change what a test is about.
 pub struct ScriptedAgent {
-    pub setup: AcpSetup,
+    pub setup: DriverSetup,
     pub limits: Limits,
     pub policy: PermissionPolicy,
     pub spares: Spares,
@@ -48,7 +48,7 @@ pub struct ScriptedAgent {
 }
 
 pub struct AgentFixture {
-    pub driver: Arc<AcpDriver>,
+    pub driver: Arc<dyn ManagedDriver>,
     pub sessions: Arc<Sessions>,
     pub folder: TempDir,
     pub spawner: Spawner,
@@ -94,7 +94,7 @@ impl ScriptedAgent {
 
     pub fn of(profile: Profile, program: PathBuf, workspace: Option<PathBuf>, folder: TempDir) -> Self {
         let execution = if workspace.is_some() { Execution::Agent } else { Execution::Chat };
-        let setup = AcpSetup {
+        let setup = DriverSetup {
             profile,
             program,
             version: None,
@@ -160,7 +160,7 @@ impl ScriptedAgent {
     pub fn start(self) -> AgentFixture {
         let spawner = self.setup.spawner.clone();
         let name = AgentName::new(self.setup.profile.name.as_str());
-        let driver = Arc::new(AcpDriver::new(self.setup, self.spares));
+        let driver = self.setup.start(self.spares);
         let setup = AgentSetup {
             driver: driver.clone(),
             limits: self.limits,

@@ -3,33 +3,26 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::Context as _;
 use gembridge_core::admission::Admission;
 use gembridge_core::driver::SlashCommands;
 use gembridge_core::error::Error;
-use gembridge_core::limit::Limits;
-use gembridge_core::model::{AgentName, Principal, SessionId, ToolKind};
+use gembridge_core::model::{AgentName, Principal, SessionId};
 use gembridge_core::session::{AgentSetup, NewSession, SessionHandle, Sessions, SessionsConfig, Viewer};
 use gembridge_core::store::{SessionRecord, Store, StoreError};
 use gembridge_core::turn::PermissionPolicy;
-use gembridge_drivers::acp::{AcpDriver, AcpSetup, Audience, Forms, GuestFence, Home, NoFence, Spares};
-use gembridge_drivers::profile::{Execution, Profile, Trust};
-use gembridge_process::{GuardProgram, RestartPolicy, Spawner, sandbox};
+use gembridge_drivers::profile::Execution;
+use gembridge_drivers::setup::{DriverSetup, HARMLESS, Spares};
+use gembridge_process::{GuardProgram, Spawner};
 use gembridge_store::{DiskStore, MemoryStore};
 
-use crate::agents::{self, Agent, Chosen};
+use crate::agents::{self, Agent, Chosen, setup};
 use crate::command::Context;
 use crate::command::run::{Permissions, SessionRequest};
 use crate::config::folders::ensure_private;
-use crate::config::settings::Settings;
 use crate::exit::{CommandError, ExitCode};
 use crate::stale_cleanup;
-
-/// What a standing setting may allow: neither what destroys nor what cannot be told, nor a change of the rules.
-pub const HARMLESS: [ToolKind; 5] =
-    [ToolKind::Read, ToolKind::Search, ToolKind::Think, ToolKind::Fetch, ToolKind::Edit];
 
 /// Everything that was started for a command. [`Bridge::close`] ends all of it.
 pub struct Bridge {
@@ -62,17 +55,19 @@ impl Bridge {
         }
         let workspace = workspace(request, earlier.as_ref(), &agent);
         let spawner = Spawner::new(GuardProgram::this_binary()).context("cannot prepare to start the agent")?;
-        let model = request.model.as_deref().map(str::to_owned);
-        let setup = acp_setup(&agent, workspace.clone(), model, context, spawner.clone());
+        let setup = DriverSetup {
+            model: request.model.as_deref().map(str::to_owned),
+            ..setup::of(&agent, workspace.clone(), context, spawner.clone())
+        };
         let name = AgentName::new(agent.profile.name.as_str());
-        let driver = Arc::new(AcpDriver::new(setup, Spares::None));
+        let driver = setup.start(Spares::None);
         let policy = match request.permissions {
             // Whoever runs the command answers, by hand or by their flag.
             Permissions::Ask | Permissions::Allow => PermissionPolicy::ask(),
             Permissions::AllowHarmless => PermissionPolicy::ask().with_auto(HARMLESS),
             Permissions::Deny => PermissionPolicy::reject(),
         };
-        let limits = limits(&context.config.settings, &agent);
+        let limits = setup::limits(&context.config.settings, &agent);
         let agents =
             HashMap::from([(name.clone(), AgentSetup { driver, limits, policy, admission: Admission::default() })]);
         let sessions = Sessions::new(store, agents, SessionsConfig::default());
@@ -148,91 +143,6 @@ fn workspace(request: &SessionRequest, earlier: Option<&SessionRecord>, agent: &
         Some(record) => record.workspace.clone(),
         None => request.workspace.clone().or_else(of_profile),
     }
-}
-
-/// How an agent is started for a command: with a home that stays.
-pub fn acp_setup(
-    agent: &Agent,
-    workspace: Option<PathBuf>,
-    model: Option<String>,
-    context: &Context,
-    spawner: Spawner,
-) -> AcpSetup {
-    let folders = &context.config.folders;
-    let environment = context.config.environment.to_map();
-    AcpSetup {
-        // Asked for by the driver if the agent does not start.
-        version: None,
-        execution: if workspace.is_some() { Execution::Agent } else { Execution::Chat },
-        workspace,
-        // Ours, named in the settings, or checked against the trust list when the flags were read.
-        trust: Trust::Trusted,
-        login: agent.profile.find_login(&environment, &|path| path.exists()),
-        environment,
-        model,
-        approval: agent.profile.chosen.approval,
-        sandbox: agent.profile.chosen.sandbox,
-        audience: Audience::Operators,
-        guest_fence: guest_fence(&context.config.settings),
-        home: Home::Lasting(folders.state.join("agents").join(&agent.profile.name)),
-        umask: context.umask,
-        private: folders.runs(),
-        cache: folders.cache.clone(),
-        spawner,
-        shim: std::env::current_exe().ok(),
-        forms: Forms::NotOffered,
-        restart: RestartPolicy::default(),
-        profile: impatient(&agent.profile, context.config.settings.turn.total.0),
-        program: agent.program.clone(),
-    }
-}
-
-/// What keeps guests' processes from the operator's files, by the settings and by what the kernel has.
-pub fn guest_fence(settings: &Settings) -> GuestFence {
-    if !settings.guests.fence.0 {
-        GuestFence::Absent(NoFence::TurnedOff)
-    } else if sandbox::support().confines() {
-        GuestFence::Landlock
-    } else {
-        GuestFence::Absent(NoFence::Kernel)
-    }
-}
-
-/// An agent may not take longer to start than its whole turn may take.
-fn impatient(profile: &Profile, turn: Duration) -> Profile {
-    let mut profile = profile.clone();
-    profile.limits.start_seconds = profile.limits.start_seconds.min(turn.as_secs().max(1));
-    profile
-}
-
-/// The agent as `doctor` greets it: in an empty folder.
-pub fn probe_setup(agent: &Agent, context: &Context, spawner: Spawner) -> AcpSetup {
-    acp_setup(agent, None, None, context, spawner)
-}
-
-pub fn limits(settings: &Settings, agent: &Agent) -> Limits {
-    let of_agent = &agent.profile.limits;
-    Limits {
-        idle: settings.turn.idle.0,
-        turn: settings.turn.total.0,
-        answer: settings.permissions.wait.0,
-        answer_alone: settings.permissions.alone.0,
-        quiet: Duration::from_millis(of_agent.quiet_ms),
-        cancel_grace: Duration::from_millis(of_agent.cancel_grace_ms),
-        ring_entries: settings.limits.history.0 as usize,
-        recap_bytes: usize::try_from(settings.openai.history.0).unwrap_or(usize::MAX),
-        tool_result: tool_result(&agent.profile),
-        gather: Duration::from_millis(agent.profile.mcp.gather_ms),
-        ..Limits::default()
-    }
-}
-
-/// A client's tool may take as long as the agent waits for it, less the time in which the agent hears that it did not.
-fn tool_result(profile: &Profile) -> Duration {
-    const BEFORE: Duration = Duration::from_secs(10);
-    let longest = Limits::default().tool_result;
-    let agents = profile.mcp.call_seconds.map(|seconds| Duration::from_secs(seconds).saturating_sub(BEFORE));
-    agents.map_or(longest, |agents| agents.min(longest))
 }
 
 fn new_session(agent: AgentName, workspace: Option<PathBuf>, request: &SessionRequest) -> NewSession {

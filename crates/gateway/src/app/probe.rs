@@ -3,14 +3,12 @@
 use std::time::Instant;
 
 use gembridge_core::model::{Failure, FailureKind};
-use gembridge_drivers::acp::{AcpSetup, Home, greet};
+use gembridge_drivers::setup::DriverSetup;
 use gembridge_process::{GuardProgram, Spawner};
 
-use super::bridge;
-use crate::agents::Agent;
+use crate::agents::{Agent, setup};
 use crate::command::Context;
 use crate::command::doctor::{Greeting, Probe};
-use crate::serve::for_guests;
 
 pub struct Handshake;
 
@@ -20,18 +18,22 @@ impl Probe for Handshake {
     }
 
     fn initialize_for_guests(&self, agent: &Agent, context: &Context) -> Result<Greeting, Failure> {
-        greeted(agent, context, |setup| for_guests(AcpSetup { home: Home::OfTheProcess, ..setup }))
+        greeted(agent, context, |setup| setup.for_many().for_guests())
     }
 }
 
-fn greeted(agent: &Agent, context: &Context, changed: impl FnOnce(AcpSetup) -> AcpSetup) -> Result<Greeting, Failure> {
+fn greeted(
+    agent: &Agent,
+    context: &Context,
+    changed: impl FnOnce(DriverSetup) -> DriverSetup,
+) -> Result<Greeting, Failure> {
     let internal = |error: String| Failure::new(FailureKind::Internal, error);
     let event_loop = super::event_loop().map_err(|error| internal(error.error.to_string()))?;
     event_loop.block_on(async {
         let spawner = Spawner::new(GuardProgram::this_binary()).map_err(|error| internal(error.to_string()))?;
-        let setup = changed(bridge::probe_setup(agent, context, spawner.clone()));
+        let setup = changed(setup::of(agent, None, context, spawner.clone()));
         let began = Instant::now();
-        let facts = greet(&setup).await;
+        let facts = setup.greet().await;
         let took = began.elapsed();
         spawner.shut_down().await;
         let facts = facts?;

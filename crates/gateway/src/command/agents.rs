@@ -88,7 +88,7 @@ fn reports(context: &Context) -> Vec<Report> {
 }
 
 fn report(profile: &Profile, detection: Detection, version: Option<Version>, default: Option<&str>) -> Report {
-    let install = detection.missing(profile);
+    let install = agents::missing(&detection, profile);
     let found_by = detection.found.as_ref().map(|found| match &found.by {
         FoundBy::Command => "command of the settings".to_owned(),
         FoundBy::Variable(name) => format!("variable {name}"),

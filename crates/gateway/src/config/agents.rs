@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use gembridge_drivers::profile::{AgentConfig, Profile};
+use gembridge_drivers::profile::{AgentConfig, Profile, ProfileError};
 
 use super::{Config, ConfigError, Folders, Key, Source};
 
@@ -14,7 +14,7 @@ pub fn profiles(config: &Config) -> Result<Vec<Profile>, ConfigError> {
     for (name, chosen) in &config.settings.agents {
         let chosen = without_hint(config, name, chosen, &known);
         let profile =
-            Profile::custom(name, &chosen, &known).map_err(|error| placed(config, name, &error.to_string()))?;
+            Profile::custom(name, &chosen, &known).map_err(|error| placed(config, name, &with_way_out(&error)))?;
         if let Some(path) = open_to_guests(&chosen, &config.folders) {
             let path = path.display();
             let problem =
@@ -49,6 +49,16 @@ fn open_to_guests<'a>(chosen: &'a AgentConfig, folders: &Folders) -> Option<&'a 
     let ours = [real(&folders.config), real(&folders.state)];
     let mut named = chosen.guest_read.iter().chain(&chosen.guest_write).map(PathBuf::as_path);
     named.find(|path| ours.iter().any(|ours| ours.starts_with(real(path)) || real(path).starts_with(ours)))
+}
+
+/// What is wrong with an agent, with the setting that mends it.
+fn with_way_out(error: &ProfileError) -> String {
+    match error {
+        ProfileError::NoCommand { agent, .. } => {
+            format!("{error}; add `command = \"my-agent\"` to `[agents.{agent}]`")
+        }
+        other => other.to_string(),
+    }
 }
 
 /// The error with the first line that speaks of the agent, where a file does.

@@ -3,6 +3,7 @@
 use gembridge_core::model::{Outcome, Stop, Usage};
 
 use super::style::Style;
+use crate::exit::with_way_out;
 use crate::terminal::escape;
 
 /// Lines of the agent's standard error that are shown with a failure.
@@ -23,7 +24,7 @@ pub fn lines(outcome: &Outcome, style: Style) -> String {
         }
         Outcome::Cancelled => format!("{}\n", style.dim("· cancelled")),
         Outcome::Interrupted(failure) => {
-            let mut out = format!("{} {}\n", style.red("✗"), escape::line(&failure.message));
+            let mut out = format!("{} {}\n", style.red("✗"), escape::line(&with_way_out(failure)));
             let tail: Vec<_> = failure.stderr_tail.iter().flat_map(|tail| tail.lines()).collect();
             for line in &tail[tail.len().saturating_sub(MOST_STDERR)..] {
                 out.push_str(&style.dim(&format!("    {}", escape::line(line))));

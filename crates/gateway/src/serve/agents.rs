@@ -9,15 +9,14 @@ use gembridge_core::limit::Limits;
 use gembridge_core::model::{AgentName, Principal};
 use gembridge_core::session::AgentSetup;
 use gembridge_core::turn::PermissionPolicy;
-use gembridge_drivers::acp::{AcpSetup, Forms, Home, Spares};
 use gembridge_drivers::profile::Execution;
+use gembridge_drivers::setup::{HARMLESS, Spares};
 use gembridge_process::Spawner;
 use tokio::sync::Notify;
 
 use super::session_cap::{Allotment, CappedDriver, SessionCap};
 use super::tenant_driver::TenantDriver;
-use crate::agents::{self, Agent, Chosen};
-use crate::app::bridge;
+use crate::agents::{self, Agent, Chosen, setup};
 use crate::command::Context;
 use crate::config::settings::{Policy, Settings};
 use crate::exit::CommandError;
@@ -79,12 +78,8 @@ impl Agents {
                 Execution::Chat => None,
             };
             let policy = policy(&context.config.settings, &agent, workspace.as_deref());
-            let setup = AcpSetup {
-                home: Home::OfTheProcess,
-                forms: Forms::Shown,
-                ..bridge::acp_setup(&agent, workspace, None, context, spawner.clone())
-            };
-            let driver = Arc::new(TenantDriver::new(name.clone(), keys, spares, move || setup.clone()));
+            let setup = setup::of(&agent, workspace, context, spawner.clone()).for_many();
+            let driver = Arc::new(TenantDriver::new(name.clone(), keys, spares, setup));
             let served: Arc<dyn Driver> = Arc::<TenantDriver>::clone(&driver);
             let settings = &context.config.settings;
             let open = turns(settings, &agent) + waiting(settings, &agent) + LEARNERS;
@@ -146,7 +141,7 @@ fn affordable(agent: &Agent) -> usize {
 }
 
 fn limits(settings: &Settings, agent: &Agent) -> Limits {
-    Limits { keep: settings.limits.keep.0, ..bridge::limits(settings, agent) }
+    Limits { keep: settings.limits.keep.0, ..setup::limits(settings, agent) }
 }
 
 /// Without a workspace an agent has nothing to ask for, except for the built-in one, which asks in order to show it and
@@ -160,6 +155,6 @@ fn policy(settings: &Settings, agent: &Agent, workspace: Option<&std::path::Path
     match of_workspace.map_or(settings.permissions.policy, |(_, policy)| *policy) {
         Policy::Ask => PermissionPolicy::ask(),
         Policy::Deny => PermissionPolicy::reject(),
-        Policy::Allow => PermissionPolicy::ask().with_auto(bridge::HARMLESS),
+        Policy::Allow => PermissionPolicy::ask().with_auto(HARMLESS),
     }
 }

@@ -183,7 +183,7 @@ fn problem(error: &ConfigError) -> Problem {
     }
 }
 
-fn process(process: &gembridge_drivers::acp::ProcessStatus) -> ProcessStatus {
+fn process(process: &gembridge_drivers::setup::ProcessStatus) -> ProcessStatus {
     let usage = process.pid.and_then(gembridge_process::usage);
     ProcessStatus {
         pid: process.pid,

@@ -1,19 +1,17 @@
 //! Guests, the keys of rank `user`: what keeps their agents from the operator's files, and which agents serve them.
 
 use gembridge_core::model::Failure;
-use gembridge_drivers::acp::{GuestFence, NoFence};
 use gembridge_drivers::profile::{ChatTools, Execution, Profile, Version};
+use gembridge_drivers::setup::{GuestFence, GuestRefusal, NoFence};
 use gembridge_process::{GuardProgram, Spawner};
 
 use super::{Check, Greeting, Probe};
-use crate::agents::{self, Agent, Chosen};
-use crate::app::bridge;
+use crate::agents::{self, Agent, Chosen, setup};
 use crate::command::Context;
 use crate::keys::{KeyFile, StoredRank};
-use crate::serve::Refusal;
 
 pub fn checks(context: &Context, probe: &dyn Probe) -> Vec<Check> {
-    let mut checks = vec![fence(bridge::guest_fence(&context.config.settings))];
+    let mut checks = vec![fence(setup::guest_fence(&context.config.settings))];
     let installed = installed(context);
     let Ok(spawner) = Spawner::new(GuardProgram::this_binary()) else { return checks };
     let refusals: Vec<_> = installed.iter().map(|agent| refusal(agent, context, spawner.clone())).collect();
@@ -59,15 +57,15 @@ fn installed(context: &Context) -> Vec<Agent> {
 }
 
 /// Why an agent serves no guest, as the gateway would decide it.
-fn refusal(agent: &Agent, context: &Context, spawner: Spawner) -> Option<Refusal> {
+fn refusal(agent: &Agent, context: &Context, spawner: Spawner) -> Option<GuestRefusal> {
     let workspace = match agent.profile.chosen.execution {
         Execution::Agent => agent.profile.chosen.workspace.clone(),
         Execution::Chat => None,
     };
-    Refusal::of(&bridge::acp_setup(agent, workspace, None, context, spawner))
+    setup::of(agent, workspace, context, spawner).guest_refusal()
 }
 
-fn served(agents: &[(&str, Option<Refusal>)]) -> Check {
+fn served(agents: &[(&str, Option<GuestRefusal>)]) -> Check {
     let names: Vec<_> =
         agents.iter().filter(|(_, refusal)| refusal.is_none()).map(|(name, _)| format!("`{name}`")).collect();
     let others = agents.iter().filter_map(|(name, refusal)| Some(format!("`{name}` not: {}", short((*refusal)?))));
@@ -81,12 +79,12 @@ fn served(agents: &[(&str, Option<Refusal>)]) -> Check {
     }
 }
 
-fn short(refusal: Refusal) -> &'static str {
+fn short(refusal: GuestRefusal) -> &'static str {
     match refusal {
-        Refusal::Workspace => "it works in your workspace",
-        Refusal::PersonalLogin => "its login is your own",
-        Refusal::OwnTools => "its tools cannot be turned off",
-        Refusal::NoFence(_) => "it has a way to files and there is no fence",
+        GuestRefusal::Workspace => "it works in your workspace",
+        GuestRefusal::PersonalLogin => "its login is your own",
+        GuestRefusal::OwnTools => "its tools cannot be turned off",
+        GuestRefusal::NoFence(_) => "it has a way to files and there is no fence",
     }
 }
 
@@ -139,7 +137,7 @@ mod tests {
 
     #[test]
     fn each_agent_is_named_with_what_keeps_it_from_guests() {
-        let agents = [("demo", None), ("codex", Some(Refusal::OwnTools)), ("mine", Some(Refusal::Workspace))];
+        let agents = [("demo", None), ("codex", Some(GuestRefusal::OwnTools)), ("mine", Some(GuestRefusal::Workspace))];
         let check = served(&agents);
         assert_eq!(check.status, Status::Ok);
         let told =
