@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use gembridge_core::driver::{AgentStop, Driver as _, Opened, SessionSpec, Signal, Update};
+use gembridge_core::driver::{AgentStop, Opened, SessionSpec, Signal, Update};
 use gembridge_core::model::{Event, Prompt, Stop, Text};
 use gembridge_drivers::profile::{Environment, Quirk};
 use gembridge_drivers::setup::{ManagedDriver, Spares};
