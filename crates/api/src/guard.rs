@@ -36,7 +36,7 @@ use http_body::Body as _;
 use tower_service::Service;
 
 use self::address::Proxies;
-use self::body::{Bodies, BodyLimits, Room, check_media};
+use self::body::{Bodies, BodyLimits, BodySize, check_media};
 use self::host::{Hosts, Via};
 pub use self::layer::{GuardLayer, Renderer};
 use self::meters::Meters;
@@ -95,7 +95,7 @@ pub enum Entry {
     /// No key, no limit: health, and the shells of pages. Reads no body.
     Open,
     /// A key, and bodies up to this.
-    Keyed(Room),
+    Keyed(BodySize),
     /// A key, or a ticket in its place: where a WebSocket begins, and nowhere else.
     WebSocket,
 }
@@ -232,21 +232,21 @@ impl Guard {
         {
             return Ok(Admitted::Preflight(preflight));
         }
-        let (room, ticket) = match entry {
+        let (size, ticket) = match entry {
             Entry::Open => {
-                self.bodies.check_length(request.body(), Room::Small)?;
+                self.bodies.check_length(request.body(), BodySize::Small)?;
                 drop(std::mem::take(request.body_mut()));
                 return Ok(Admitted::Open);
             }
-            Entry::Keyed(room) => (room, None),
-            Entry::WebSocket => (Room::Small, ticket::of_request(request)),
+            Entry::Keyed(size) => (size, None),
+            Entry::WebSocket => (BodySize::Small, ticket::of_request(request)),
         };
         let (lease, identity) = self.check_key(client, request.headers(), ticket, marks)?;
         let principal = identity.principal.clone();
         marks.allowance = self.count(&principal, marks)?;
         request.extensions_mut().insert(identity);
         request.extensions_mut().insert(lease.clone());
-        self.read_body(request, room).await?;
+        self.read_body(request, size).await?;
         Ok(Admitted::Keyed(lease, principal))
     }
 
@@ -308,7 +308,7 @@ impl Guard {
     }
 
     /// Reads the body, and gives a request for a WebSocket what its messages are charged to.
-    async fn read_body(&self, request: &mut Request, room: Room) -> Result<(), Problem> {
+    async fn read_body(&self, request: &mut Request, size: BodySize) -> Result<(), Problem> {
         check_media(request.method(), request.headers(), request.body())?;
         let unknown =
             || Problem::new(Kind::Internal, "missing identity: the key must be checked before the body is read");
@@ -323,9 +323,9 @@ impl Guard {
         let body = std::mem::take(request.body_mut());
         if matches!(*request.method(), Method::GET | Method::HEAD) {
             // It means nothing there, and nobody reads it.
-            return self.bodies.check_length(&body, Room::Small);
+            return self.bodies.check_length(&body, BodySize::Small);
         }
-        let (bytes, charge) = self.bodies.read(body, room, &account).await?;
+        let (bytes, charge) = self.bodies.read(body, size, &account).await?;
         *request.body_mut() = Body::from(bytes);
         request.extensions_mut().insert(charge);
         Ok(())

@@ -11,7 +11,7 @@ use axum::http::{Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 
 use crate::frontend::{Frontend, Render, render_plain};
-use crate::guard::body::Room;
+use crate::guard::body::BodySize;
 use crate::guard::{Entry, Guard};
 use crate::problem::{Kind, Problem};
 
@@ -23,8 +23,8 @@ pub fn app(guard: &Arc<Guard>, frontends: impl IntoIterator<Item = Frontend>) ->
         let render = frontend.render;
         for (router, entry) in [
             (frontend.open, Entry::Open),
-            (frontend.small, Entry::Keyed(Room::Small)),
-            (frontend.large, Entry::Keyed(Room::Large)),
+            (frontend.small, Entry::Keyed(BodySize::Small)),
+            (frontend.large, Entry::Keyed(BodySize::Large)),
             (frontend.websocket, Entry::WebSocket),
         ] {
             app = app.merge(behind(router.method_not_allowed_fallback(wrong_method), guard, entry, render));
@@ -42,7 +42,7 @@ fn behind(router: Router, guard: &Arc<Guard>, entry: Entry, render: Render) -> R
 
 /// Answers where no route matches, rendered by the frontend under whose prefix the path lies.
 fn unmatched(guard: &Arc<Guard>, prefixes: Vec<(&'static str, Render)>) -> Router {
-    let guard = guard.before_each(Entry::Keyed(Room::Small), move |path| {
+    let guard = guard.before_each(Entry::Keyed(BodySize::Small), move |path| {
         let owner = prefixes.iter().find(|(prefix, _)| is_below(path, prefix));
         owner.map_or(render_plain as Render, |(_, render)| *render)
     });

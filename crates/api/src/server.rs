@@ -2,14 +2,14 @@
 //! the time to send a head, the time to be idle, the time to not read a response.
 
 mod activity;
-mod admission;
+mod connection_limits;
 mod connection;
 mod drain;
 mod malformed;
 mod overload;
 mod socket;
 
-pub use self::admission::set_aside;
+pub use self::connection_limits::set_aside;
 pub use self::malformed::log_refused;
 pub use self::overload::Declined;
 
@@ -28,8 +28,8 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use self::admission::{Admission, Room, Slot};
 use self::connection::Context;
+use self::connection_limits::{AcceptedFd, ConnectionLimits, Slot};
 use self::drain::Drain;
 use crate::admin::metrics::names;
 
@@ -152,7 +152,7 @@ impl Server {
 
     /// Serves until it is told to stop; then drains. Dropping the future drops every connection.
     pub async fn serve(self, app: Router, stop: Stop) -> Drained {
-        let admission = Admission::new(self.config.connections);
+        let limits = ConnectionLimits::new(self.config.connections);
         let context = Arc::new(Context::new(app, &self.config));
         let mut connections = JoinSet::new();
         let mut reserve = ReserveFd::open();
@@ -162,8 +162,8 @@ impl Server {
                 () = stop.drain.cancelled() => break,
                 () = stop.now.cancelled() => break,
                 Some(ended) = connections.join_next() => report(ended),
-                (stream, peer, room) = accept(&self.listeners, &mut reserve) => {
-                    if let Some(slot) = admission.admit(peer.ip(), room) {
+                (stream, peer, fd) = accept(&self.listeners, &mut reserve) => {
+                    if let Some(slot) = limits.admit(peer.ip(), fd) {
                         take(&mut connections, &context, stream, peer, slot);
                     } else {
                         metrics::counter!(names::CONNECTIONS_REFUSED).increment(1);
@@ -236,7 +236,7 @@ impl ReserveFd {
 }
 
 /// The next connection of any listener, and what it says of the descriptors. Dropping it loses none.
-async fn accept(listeners: &[TcpListener], reserve: &mut ReserveFd) -> (TcpStream, SocketAddr, Room) {
+async fn accept(listeners: &[TcpListener], reserve: &mut ReserveFd) -> (TcpStream, SocketAddr, AcceptedFd) {
     if listeners.is_empty() {
         return pending().await;
     }
@@ -252,8 +252,8 @@ async fn accept(listeners: &[TcpListener], reserve: &mut ReserveFd) -> (TcpStrea
         match accepted.await {
             Ok((stream, peer)) => {
                 reserve.refill();
-                let room = if reserve.0.is_some() { Room::Descriptor(stream.as_raw_fd()) } else { Room::Last };
-                return (stream, peer, room);
+                let fd = if reserve.0.is_some() { AcceptedFd::Number(stream.as_raw_fd()) } else { AcceptedFd::Reserve };
+                return (stream, peer, fd);
             }
             // One that was gone before we came to it says nothing about the next.
             Err(gone) if gone.kind() == io::ErrorKind::ConnectionAborted => {}

@@ -1,13 +1,13 @@
 //! The server when the process has no descriptor left. Alone in its process, since it uses them all up.
 
-#[path = "http/stage.rs"]
+#[path = "http/support.rs"]
 #[expect(dead_code, reason = "the other tests use the rest")]
-mod stage;
+mod support;
 
 use std::fs::File;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use stage::{Stage, soon, with_key};
+use support::{TestServer, soon, with_key};
 
 fn open_descriptors() -> usize {
     std::fs::read_dir("/proc/self/fd").unwrap().count()
@@ -21,7 +21,7 @@ fn hoard() -> Vec<File> {
 #[tokio::test]
 async fn r11_without_descriptors_clients_are_told_and_with_them_served_and_none_leak() {
     setrlimit(Resource::Nofile, Rlimit { current: Some(256), ..getrlimit(Resource::Nofile) }).unwrap();
-    let stage = Stage::start();
+    let stage = TestServer::start();
     assert_eq!(stage.ask(&with_key("GET /who", &["connection: close"])).await.status, 200);
     let before = open_descriptors();
 

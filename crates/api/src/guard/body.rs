@@ -58,9 +58,9 @@ impl BodyLimits {
     }
 }
 
-/// How much a route may be sent.
+/// How large the body of a request to a route may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Room {
+pub enum BodySize {
     Small,
     Large,
 }
@@ -92,27 +92,32 @@ impl Bodies {
     }
 
     /// Refuses a body that says of itself that it is too large, wherever it is sent.
-    pub fn check_length(&self, body: &Body, room: Room) -> Result<(), Problem> {
-        let limit = self.limit(room);
+    pub fn check_length(&self, body: &Body, size: BodySize) -> Result<(), Problem> {
+        let limit = self.limit(size);
         match body.size_hint().exact() {
             Some(length) if length > u64::from(limit) => Err(too_large(limit)),
             Some(_) | None => Ok(()),
         }
     }
 
-    fn limit(&self, room: Room) -> u32 {
+    fn limit(&self, size: BodySize) -> u32 {
         let limits = self.budget.limits();
-        match room {
-            Room::Small => limits.small,
-            Room::Large => limits.large,
+        match size {
+            BodySize::Small => limits.small,
+            BodySize::Large => limits.large,
         }
     }
 
     /// The whole body, and what it is charged. It stays charged until both are dropped.
-    pub async fn read(&self, body: Body, room: Room, account: &MemoryAccount) -> Result<(Bytes, BodyCharge), Problem> {
-        self.check_length(&body, room)?;
+    pub async fn read(
+        &self,
+        body: Body,
+        size: BodySize,
+        account: &MemoryAccount,
+    ) -> Result<(Bytes, BodyCharge), Problem> {
+        self.check_length(&body, size)?;
         let mut charge = account.charge();
-        let bytes = self.collect(body, self.limit(room), &mut charge).await?;
+        let bytes = self.collect(body, self.limit(size), &mut charge).await?;
         charge.finish();
         let charge = BodyCharge(Arc::new(charge));
         Ok((Bytes::from_owner(Charged { bytes, _charge: charge.clone() }), charge))
@@ -307,21 +312,21 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn s25_a_body_passes_up_to_its_limit_and_not_beyond() {
-        for (room, pieces, size, declared, passes) in [
-            (Room::Small, 1, 100, Some(100), true),
-            (Room::Small, 10, 10, None, true),
-            (Room::Small, 1, 101, Some(101), false),
-            (Room::Small, 11, 10, None, false),
-            (Room::Large, 10, 100, None, true),
-            (Room::Large, 10, 100, Some(1000), true),
-            (Room::Large, 11, 100, None, false),
-            (Room::Large, 0, 0, Some(1_001), false),
-            (Room::Large, 0, 0, Some(0), true),
-            (Room::Large, 0, 0, None, true),
+        for (route, pieces, size, declared, passes) in [
+            (BodySize::Small, 1, 100, Some(100), true),
+            (BodySize::Small, 10, 10, None, true),
+            (BodySize::Small, 1, 101, Some(101), false),
+            (BodySize::Small, 11, 10, None, false),
+            (BodySize::Large, 10, 100, None, true),
+            (BodySize::Large, 10, 100, Some(1000), true),
+            (BodySize::Large, 11, 100, None, false),
+            (BodySize::Large, 0, 0, Some(1_001), false),
+            (BodySize::Large, 0, 0, Some(0), true),
+            (BodySize::Large, 0, 0, None, true),
         ] {
             let bodies = bodies();
             let body = Pieces::body(pieces, size, Duration::ZERO, declared);
-            let read = bodies.read(body, room, &account(&bodies, Rank::User)).await;
+            let read = bodies.read(body, route, &account(&bodies, Rank::User)).await;
             match read {
                 Ok((bytes, charge)) => {
                     drop(charge);
@@ -345,7 +350,7 @@ mod tests {
         {
             let bodies = bodies();
             let body = Pieces::body(pieces, size, pause, None);
-            let read = bodies.read(body, Room::Large, &account(&bodies, Rank::User)).await;
+            let read = bodies.read(body, BodySize::Large, &account(&bodies, Rank::User)).await;
             assert_eq!(read.is_ok(), passes, "{pieces} pieces of {size} every {pause:?}");
             drop(read);
             assert_eq!(bodies.used(), (0, 0));
@@ -357,19 +362,19 @@ mod tests {
         let bodies = bodies();
         let account = account(&bodies, Rank::Admin);
         let large = || Pieces::body(10, 100, Duration::ZERO, Some(1000));
-        let (one, _) = bodies.read(large(), Room::Large, &account).await.unwrap();
-        let two = bodies.read(large(), Room::Large, &account).await.unwrap();
-        let three = bodies.read(large(), Room::Large, &account).await.unwrap();
+        let (one, _) = bodies.read(large(), BodySize::Large, &account).await.unwrap();
+        let two = bodies.read(large(), BodySize::Large, &account).await.unwrap();
+        let three = bodies.read(large(), BodySize::Large, &account).await.unwrap();
         assert_eq!(bodies.used(), (0, 3_000));
-        assert!(bodies.read(Body::from("small"), Room::Large, &account).await.is_ok());
-        let fourth = bodies.read(large(), Room::Large, &account).await.map(|_| ()).unwrap_err();
+        assert!(bodies.read(Body::from("small"), BodySize::Large, &account).await.is_ok());
+        let fourth = bodies.read(large(), BodySize::Large, &account).await.map(|_| ()).unwrap_err();
         assert!(matches!(fourth.kind, Kind::Unavailable { .. }), "{fourth}");
         let slice = one.slice(3..5);
         drop(one);
         assert_eq!(bodies.used(), (0, 3_000), "a slice still holds the whole");
         drop(slice);
         assert_eq!(bodies.used(), (0, 2_000));
-        assert!(bodies.read(large(), Room::Large, &account).await.is_ok());
+        assert!(bodies.read(large(), BodySize::Large, &account).await.is_ok());
         drop((two, three));
         assert_eq!(bodies.used(), (0, 0));
     }
@@ -378,12 +383,12 @@ mod tests {
     async fn f8_a_guest_is_refused_for_its_own_share_and_only_for_what_it_sent() {
         let bodies = bodies();
         let guest = account(&bodies, Rank::User);
-        let slow = bodies.read(Pieces::body(10, 100, Duration::from_secs(1), Some(1000)), Room::Large, &guest);
+        let slow = bodies.read(Pieces::body(10, 100, Duration::from_secs(1), Some(1000)), BodySize::Large, &guest);
         let mut slow = std::pin::pin!(slow);
         // It has sent 300 bytes when the others come.
         assert!(timeout(Duration::from_millis(3_500), &mut slow).await.is_err());
         assert_eq!(bodies.used(), (0, 300));
-        let refused = bodies.read(Pieces::body(10, 100, Duration::ZERO, Some(1000)), Room::Large, &guest).await;
+        let refused = bodies.read(Pieces::body(10, 100, Duration::ZERO, Some(1000)), BodySize::Large, &guest).await;
         assert!(matches!(refused.map(|_| ()).unwrap_err().kind, Kind::QueueFull { .. }));
         assert!(slow.await.is_ok(), "the first one goes on");
     }

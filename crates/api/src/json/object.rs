@@ -82,13 +82,13 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Filter<'_, V> {
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<V::Value, A::Error> {
         let (fields, unknown) = (self.fields, self.unknown);
-        self.visitor.visit_map(Fields { map, fields, read: 0, others: Keys::default(), count: 0, unknown })
+        self.visitor.visit_map(Fields { map, known: fields, read: 0, others: Keys::default(), count: 0, unknown })
     }
 }
 
 struct Fields<'u, A> {
     map: A,
-    fields: &'static [&'static str],
+    known: &'static [&'static str],
     /// The known fields that were read, one bit each by their place in the list.
     read: u64,
     others: Keys,
@@ -102,7 +102,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Fields<'_, A> {
 
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, A::Error> {
         while let Some(Str(key)) = self.map.next_key()? {
-            if let Some(at) = self.fields.iter().position(|field| *field == key) {
+            if let Some(at) = self.known.iter().position(|field| *field == key) {
                 let bit = 1_u64.checked_shl(u32::try_from(at).unwrap_or(u32::MAX)).unwrap_or(0);
                 if self.read & bit != 0 {
                     return Err(duplicate(&key));

@@ -27,7 +27,7 @@ use tower_service::Service;
 
 use crate::admin::health;
 use crate::server::activity::{Activity, Arriving, Departing, Flight, Phase};
-use crate::server::admission::{Kind, Slot};
+use crate::server::connection_limits::{Slot, SlotKind};
 use crate::server::drain::Drain;
 use crate::server::overload::{Declined, shutting_down, too_many_connections};
 use crate::server::socket::{Socket, tune};
@@ -91,7 +91,7 @@ struct Link {
     peer: SocketAddr,
     /// The address of ours that it reached.
     local: Option<SocketAddr>,
-    kind: Kind,
+    kind: SlotKind,
     /// Whether new requests on it are refused, since the server drains.
     declines: AtomicBool,
 }
@@ -100,7 +100,7 @@ struct Link {
 pub async fn serve(context: Arc<Context>, stream: TcpStream, peer: SocketAddr, slot: Slot) {
     let mut deadlines = context.deadlines;
     let kind = slot.kind();
-    if kind == Kind::Spare {
+    if kind == SlotKind::Spare {
         deadlines.head = deadlines.head.min(SPARE_DEADLINE);
         deadlines.send = deadlines.send.min(SPARE_DEADLINE);
         deadlines.linger = deadlines.linger.min(SPARE_LINGER);
@@ -210,7 +210,7 @@ impl Link {
 
     async fn http1(self, socket: Socket, deadlines: Deadlines, mut leaving: Leaving) {
         let mut builder = self.context.http1.clone();
-        if self.kind == Kind::Spare {
+        if self.kind == SlotKind::Spare {
             builder.keep_alive(false);
         }
         let service = service_fn(|request| self.answer(request, Departing::new));
@@ -280,8 +280,8 @@ impl Link {
         request.extensions_mut().insert(Peer { remote: self.peer, local: self.local });
         let problem = match self.kind {
             _ if health::is_probe(request.method(), request.uri().path()) => None,
-            Kind::Spare => Some(too_many_connections()),
-            Kind::Regular => self.declines.load(Ordering::Relaxed).then(shutting_down),
+            SlotKind::Spare => Some(too_many_connections()),
+            SlotKind::Regular => self.declines.load(Ordering::Relaxed).then(shutting_down),
         };
         let is_declined = problem.is_some();
         if let Some(problem) = problem {

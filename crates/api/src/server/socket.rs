@@ -15,7 +15,7 @@ use tokio::time::{Sleep, sleep};
 
 use crate::server::Deadlines;
 use crate::server::activity::Activity;
-use crate::server::admission::Slot;
+use crate::server::connection_limits::Slot;
 use crate::server::malformed;
 
 pub struct Socket {

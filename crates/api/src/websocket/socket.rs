@@ -296,7 +296,7 @@ mod tests {
                     () = async { socket.finish().await; std::future::pending().await } => {}
                 }
             };
-            tokio::time::timeout(std::time::Duration::from_secs(60), ended).await.expect("the server closes");
+            tokio::time::timeout(std::time::Duration::from_mins(1), ended).await.expect("the server closes");
             assert_eq!(answer, [&[0x88, 2], &code.to_be_bytes()[..]].concat(), "{sent:?}");
         }
     }

@@ -5,13 +5,13 @@ use std::time::Duration;
 use gembridge_api::guard::GuardConfig;
 use gembridge_api::guard::body::BodyLimits;
 
-use crate::http::stage::{Client, OTHER_KEY, Stage, config, request, with_key};
+use crate::support::{Client, OTHER_KEY, TestServer, config, request, with_key};
 
 const JSON: &str = "content-type: application/json";
 
 #[tokio::test]
 async fn s3_only_json_is_taken() {
-    let stage = Stage::start();
+    let stage = TestServer::start();
     for (headers, status) in [
         (&[JSON][..], 200),
         (&["content-type: application/json; charset=utf-8"], 200),
@@ -30,7 +30,7 @@ async fn s3_only_json_is_taken() {
 
 #[tokio::test]
 async fn s25_a_declared_length_beyond_the_limit_is_refused_unread() {
-    let stage = Stage::start();
+    let stage = TestServer::start();
     for (path, length, passes) in [
         ("/small", 64 << 10, true),
         ("/small", (64 << 10) + 1, false),
@@ -53,7 +53,7 @@ async fn s25_a_declared_length_beyond_the_limit_is_refused_unread() {
 
 #[tokio::test]
 async fn s25_where_no_body_is_wanted_a_large_one_is_refused_all_the_same() {
-    let stage = Stage::start();
+    let stage = TestServer::start();
     for target in ["GET /health", "GET /readyz", "GET /who", "DELETE /who", "GET /nowhere", "GET /large"] {
         let mut client = stage.connect().await;
         client.send(&with_key(target, &[JSON, "content-length: 65537"])).await;
@@ -65,7 +65,7 @@ async fn s25_where_no_body_is_wanted_a_large_one_is_refused_all_the_same() {
 
 #[tokio::test]
 async fn s25_who_sends_on_regardless_still_gets_to_read_the_413() {
-    let stage = Stage::start();
+    let stage = TestServer::start();
     let mut client = stage.connect().await;
     client.send(&with_key("POST /large", &[JSON, "content-length: 11534336"])).await;
     // The server may stop listening on the way; what counts is that the answer is not lost with it.
@@ -75,7 +75,7 @@ async fn s25_who_sends_on_regardless_still_gets_to_read_the_413() {
 
 #[tokio::test]
 async fn s25_a_chunked_body_beyond_the_limit_is_refused_and_closed() {
-    let stage = Stage::start();
+    let stage = TestServer::start();
     let mut client = stage.connect().await;
     client.send(&with_key("POST /small", &[JSON, "transfer-encoding: chunked"])).await;
     let chunk = [b"4000\r\n".as_slice(), &[b'x'; 0x4000], b"\r\n"].concat();
@@ -97,7 +97,7 @@ async fn s25_a_chunked_body_beyond_the_limit_is_refused_and_closed() {
 
 #[tokio::test]
 async fn s1_no_body_is_read_before_the_key_is_known() {
-    let stage = Stage::start();
+    let stage = TestServer::start();
     let mut client = stage.connect().await;
     client.send(&request("POST /large", &[JSON, "content-length: 1000", "expect: 100-continue"])).await;
     assert_eq!(client.reply().await.status, 401, "refused without asking for the body");
@@ -112,7 +112,7 @@ async fn s1_no_body_is_read_before_the_key_is_known() {
 async fn s24_a_body_that_stops_is_given_up() {
     let (server, guard) = config();
     let bodies = BodyLimits { idle: Duration::from_millis(200), ..BodyLimits::default() };
-    let stage = Stage::with(server, GuardConfig { bodies, ..guard });
+    let stage = TestServer::with(server, GuardConfig { bodies, ..guard });
     let mut client = stage.connect().await;
     client.send(&(with_key("POST /small", &[JSON, "content-length: 10"]) + "{")).await;
     let reply = client.reply().await;
@@ -124,7 +124,7 @@ async fn s24_a_body_that_stops_is_given_up() {
 #[tokio::test]
 async fn s26_bodies_beyond_the_budget_wait_their_turn_and_all_are_answered() {
     let (server, guard) = config();
-    let stage = Stage::with(server, guard);
+    let stage = TestServer::with(server, guard);
     let body = vec![b'x'; 10 << 20];
     let mut clients = Vec::new();
     for _ in 0..6 {
@@ -140,7 +140,7 @@ async fn s26_bodies_beyond_the_budget_wait_their_turn_and_all_are_answered() {
 }
 
 /// An upload of the guest that has sent this much of `length` bytes and then pauses.
-async fn paused_upload(stage: &Stage, length: usize, sent: usize) -> Client {
+async fn paused_upload(stage: &TestServer, length: usize, sent: usize) -> Client {
     let mut client = stage.connect().await;
     let key = format!("authorization: Bearer {OTHER_KEY}");
     let length = format!("content-length: {length}");
@@ -154,7 +154,7 @@ async fn paused_upload(stage: &Stage, length: usize, sent: usize) -> Client {
 async fn f8_slow_uploads_of_one_key_leave_others_their_large_bodies() {
     let (server, guard) = config();
     let bodies = BodyLimits { wait: Duration::from_millis(300), ..BodyLimits::default() };
-    let stage = Stage::with(server, GuardConfig { bodies, ..guard });
+    let stage = TestServer::with(server, GuardConfig { bodies, ..guard });
     let mut uploads = Vec::new();
     for length in [10 << 20, 10 << 20, 10 << 20, 2 << 20] {
         uploads.push(paused_upload(&stage, length, 1_000).await);
@@ -169,7 +169,7 @@ async fn f8_slow_uploads_of_one_key_leave_others_their_large_bodies() {
 async fn f8_one_key_holds_at_most_its_share_and_is_told_so() {
     let (server, guard) = config();
     let bodies = BodyLimits { wait: Duration::from_millis(300), ..BodyLimits::default() };
-    let stage = Stage::with(server, GuardConfig { bodies, ..guard });
+    let stage = TestServer::with(server, GuardConfig { bodies, ..guard });
     let _slow = paused_upload(&stage, 10 << 20, (10 << 20) - 1).await;
     let mut second = paused_upload(&stage, 10 << 20, 0).await;
     second.push(&vec![b'x'; 2 << 20]).await.unwrap();
@@ -186,7 +186,7 @@ async fn f8_one_key_holds_at_most_its_share_and_is_told_so() {
 
 #[tokio::test]
 async fn what_is_no_request_is_refused_with_the_same_envelope_as_all_else() {
-    let stage = Stage::start();
+    let stage = TestServer::start();
     let long_line = format!("GET /{} HTTP/1.1\r\nhost: localhost\r\n\r\n", "x".repeat(70_000));
     let many = format!("GET /health HTTP/1.1\r\nhost: localhost\r\n{}\r\n", "x-many: 1\r\n".repeat(200));
     for (bytes, status) in [

@@ -5,7 +5,7 @@ use std::time::Duration;
 use gembridge_api::server::{Connections, Deadlines, ServerConfig};
 use tokio::io::AsyncWriteExt;
 
-use crate::http::stage::{Stage, config, request, soon, with_key};
+use crate::support::{TestServer, config, request, soon, with_key};
 
 fn deadlines(change: impl FnOnce(&mut Deadlines)) -> ServerConfig {
     let (mut server, _) = config();
@@ -17,7 +17,7 @@ fn deadlines(change: impl FnOnce(&mut Deadlines)) -> ServerConfig {
 async fn s24_half_a_head_is_closed_at_its_deadline_and_so_is_silence_but_no_stream() {
     // As long as a busy machine may need for a head that is sent at once.
     let server = deadlines(|deadlines| deadlines.head = Duration::from_secs(3));
-    let mut stage = Stage::with(server, config().1);
+    let mut stage = TestServer::with(server, config().1);
     let mut streaming = stage.connect().await;
     streaming.send(&with_key("GET /stream", &[])).await;
     streaming.until("data: one").await;
@@ -37,7 +37,7 @@ async fn s24_half_a_head_is_closed_at_its_deadline_and_so_is_silence_but_no_stre
 #[tokio::test]
 async fn s24_an_idle_connection_is_closed_at_its_deadline() {
     let server = deadlines(|deadlines| deadlines.idle = Duration::from_millis(100));
-    let stage = Stage::with(server, config().1);
+    let stage = TestServer::with(server, config().1);
     let mut client = stage.connect().await;
     client.send(&with_key("GET /who", &[])).await;
     assert_eq!(client.reply().await.body, "ann");
@@ -46,7 +46,7 @@ async fn s24_an_idle_connection_is_closed_at_its_deadline() {
 
 #[tokio::test]
 async fn a_connection_serves_one_request_after_the_other_however_their_bytes_come() {
-    let stage = Stage::start();
+    let stage = TestServer::start();
     let mut client = stage.connect().await;
     let body = with_key("POST /small", &["content-type: application/json", "content-length: 2"]) + "{}";
     for _ in 0..100 {
@@ -66,7 +66,7 @@ async fn a_connection_serves_one_request_after_the_other_however_their_bytes_com
 async fn s24_beyond_the_bound_a_connection_gets_503_and_health_still_answers() {
     let (mut server, guard) = config();
     server.connections = Connections { most: 3, spare: 2, ..Connections::default() };
-    let stage = Stage::with(server, guard);
+    let stage = TestServer::with(server, guard);
     let mut held = Vec::new();
     for _ in 0..3 {
         let mut client = stage.connect().await;
@@ -90,7 +90,7 @@ async fn s24_beyond_the_bound_a_connection_gets_503_and_health_still_answers() {
 #[tokio::test]
 async fn r7_a_reader_that_stops_reading_is_dropped() {
     let server = deadlines(|deadlines| deadlines.send = Duration::from_millis(300));
-    let mut stage = Stage::with(server, config().1);
+    let mut stage = TestServer::with(server, config().1);
     let mut reader = stage.connect().await;
     reader.send(&with_key("GET /stream", &[])).await;
     reader.until("data: one").await;
@@ -109,7 +109,7 @@ async fn r7_a_reader_that_stops_reading_is_dropped() {
 
 #[tokio::test]
 async fn r8_a_client_that_leaves_ends_its_stream_and_its_wait() {
-    let mut stage = Stage::start();
+    let mut stage = TestServer::start();
     let mut client = stage.connect().await;
     client.send(&with_key("GET /stream", &[])).await;
     client.until("data: one").await;
@@ -123,7 +123,7 @@ async fn r17_slow_heads_and_slow_bodies_do_not_keep_a_normal_request_waiting() {
     let (_, mut guard) = config();
     guard.bodies.idle = Duration::from_secs(2);
     guard.bodies.wait = Duration::from_secs(1);
-    let stage = Stage::with(server, guard);
+    let stage = TestServer::with(server, guard);
     let mut slow = Vec::new();
     for number in 0..400 {
         let mut client = stage.connect().await;
@@ -146,7 +146,7 @@ async fn r17_slow_heads_and_slow_bodies_do_not_keep_a_normal_request_waiting() {
 
 #[tokio::test]
 async fn small_pieces_go_out_at_once() {
-    let stage = Stage::start();
+    let stage = TestServer::start();
     let mut client = stage.connect().await;
     client.send(&with_key("GET /stream", &[])).await;
     // The body has not ended and never will: nothing but the piece itself pushes it out.

@@ -5,9 +5,9 @@ use std::time::Duration;
 use gembridge_api::server::Drained;
 use tokio::net::TcpStream;
 
-use crate::http::stage::{Client, Stage, config, request, soon, with_key};
+use crate::support::{Client, TestServer, config, request, soon, with_key};
 
-async fn waiting(stage: &mut Stage, count: usize) -> Vec<Client> {
+async fn waiting(stage: &mut TestServer, count: usize) -> Vec<Client> {
     let mut clients = Vec::new();
     for _ in 0..count {
         let mut client = stage.connect().await;
@@ -18,7 +18,7 @@ async fn waiting(stage: &mut Stage, count: usize) -> Vec<Client> {
     clients
 }
 
-async fn refuses(stage: &Stage) {
+async fn refuses(stage: &TestServer) {
     soon(async {
         while TcpStream::connect(stage.addr).await.is_ok() {
             tokio::task::yield_now().await;
@@ -29,7 +29,7 @@ async fn refuses(stage: &Stage) {
 
 #[tokio::test]
 async fn r13_running_requests_finish_idle_connections_are_told_and_new_ones_are_refused() {
-    let mut stage = Stage::start();
+    let mut stage = TestServer::start();
     let mut idle = stage.connect().await;
     idle.send(&with_key("GET /who", &[])).await;
     assert_eq!(idle.reply().await.status, 200);
@@ -66,7 +66,7 @@ async fn r13_running_requests_finish_idle_connections_are_told_and_new_ones_are_
 async fn r13_what_does_not_finish_within_the_limit_is_cut() {
     let (mut server, guard) = config();
     server.deadlines.drain = Duration::from_millis(200);
-    let mut stage = Stage::with(server, guard);
+    let mut stage = TestServer::with(server, guard);
     let mut stream = stage.connect().await;
     stream.send(&with_key("GET /stream", &[])).await;
     stream.until("data: one").await;
@@ -78,7 +78,7 @@ async fn r13_what_does_not_finish_within_the_limit_is_cut() {
 
 #[tokio::test]
 async fn r13_the_second_word_does_not_wait() {
-    let mut stage = Stage::start();
+    let mut stage = TestServer::start();
     let mut running = waiting(&mut stage, 3).await;
     stage.stop.drain.cancel();
     refuses(&stage).await;

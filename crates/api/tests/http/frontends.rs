@@ -14,7 +14,7 @@ use gembridge_api::guard::rate::Rate;
 use gembridge_api::identity::RequestId;
 use gembridge_api::problem::{Kind, Problem};
 
-use crate::http::stage::{Reply, Stage, config, request, with_key};
+use crate::support::{Reply, TestServer, config, request, with_key};
 
 const JSON: &str = "content-type: application/json";
 
@@ -43,9 +43,9 @@ async fn teapot() -> (StatusCode, [(&'static str, &'static str); 1], Problem) {
     (StatusCode::IM_A_TEAPOT, [("x-brew", "green")], Problem::new(Kind::Invalid, "no coffee"))
 }
 
-fn stage() -> Stage {
+fn stage() -> TestServer {
     let (server, guard) = config();
-    Stage::beside(server, guard, [toy()])
+    TestServer::beside(server, guard, [toy()])
 }
 
 #[track_caller]
@@ -107,7 +107,7 @@ async fn a_problem_that_a_route_answers_with_keeps_what_the_route_said_of_it() {
 async fn a_rate_limit_is_written_by_the_frontend_that_met_it() {
     let (server, guard) = config();
     let rate = Some(Rate { requests: 1, window: Duration::from_mins(10) });
-    let stage = Stage::beside(server, GuardConfig { rate, ..guard }, [toy()]);
+    let stage = TestServer::beside(server, GuardConfig { rate, ..guard }, [toy()]);
     assert_eq!(stage.ask(&with_key("GET /who", &[])).await.status, 200);
     assert_toy(&stage.ask(&with_key("GET /toy/busy", &[])).await, 429, "rate_limit_exceeded");
     assert_eq!(stage.ask(&with_key("GET /who", &[])).await.error()["code"], "rate_limit_exceeded");
@@ -117,7 +117,7 @@ async fn a_rate_limit_is_written_by_the_frontend_that_met_it() {
 async fn a_server_without_capacity_answers_in_the_envelope_of_the_route() {
     let (mut server, guard) = config();
     server.connections.most = 0;
-    let stage = Stage::beside(server, guard, [toy()]);
+    let stage = TestServer::beside(server, guard, [toy()]);
     assert_toy(&stage.ask(&with_key("GET /toy/busy", &[])).await, 503, "unavailable");
     assert_eq!(stage.ask(&with_key("GET /who", &[])).await.error()["code"], "unavailable");
     assert_eq!(stage.ask(&request("GET /health", &[])).await.status, 200);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use gembridge_api::guard::GuardConfig;
 use gembridge_api::guard::rate::Rate;
 
-use crate::http::stage::{KEY, OTHER_KEY, Stage, config, digest, request, with_key};
+use crate::support::{KEY, OTHER_KEY, TestServer, config, digest, request, with_key};
 
 const EVERY_KEYED: [&str; 9] = [
     "GET /who",
@@ -22,7 +22,7 @@ const EVERY_KEYED: [&str; 9] = [
 #[tokio::test]
 async fn s1_every_route_but_the_open_ones_needs_a_key_even_where_there_is_none() {
     let (server, guard) = config();
-    let stage = Stage::with(server, GuardConfig { failure_rate: many(), ..guard });
+    let stage = TestServer::with(server, GuardConfig { failure_rate: many(), ..guard });
     for line in EVERY_KEYED {
         for headers in
             [&[][..], &["authorization: Bearer wrong"], &["x-api-key: wrong"], &["authorization: Basic eDp5"]]
@@ -42,7 +42,7 @@ async fn s1_every_route_but_the_open_ones_needs_a_key_even_where_there_is_none()
 
 #[tokio::test]
 async fn s7_each_spelling_of_a_key_names_its_owner_and_two_keys_are_refused() {
-    let stage = Stage::start();
+    let stage = TestServer::start();
     for (headers, status, body) in [
         (vec![format!("authorization: Bearer {KEY}")], 200, "ann"),
         (vec![format!("x-api-key: {OTHER_KEY}")], 200, "bob"),
@@ -59,7 +59,7 @@ async fn s7_each_spelling_of_a_key_names_its_owner_and_two_keys_are_refused() {
 
 #[tokio::test]
 async fn s9_a_hostile_or_huge_key_changes_nothing() {
-    let stage = Stage::start();
+    let stage = TestServer::start();
     for key in ["' OR 1=1--".to_owned(), "x".repeat(64 << 10), "é".to_owned()] {
         let reply = stage.ask(&request("GET /who", &[&format!("authorization: Bearer {key}")])).await;
         assert_eq!(reply.status, 401);
@@ -71,7 +71,7 @@ async fn s9_a_hostile_or_huge_key_changes_nothing() {
 #[tokio::test]
 async fn s10_odd_spellings_of_a_path_do_not_skip_the_key() {
     let (server, guard) = config();
-    let stage = Stage::with(server, GuardConfig { failure_rate: many(), ..guard });
+    let stage = TestServer::with(server, GuardConfig { failure_rate: many(), ..guard });
     for target in [
         "//who",
         "/who/",
@@ -98,7 +98,7 @@ async fn s10_odd_spellings_of_a_path_do_not_skip_the_key() {
 
 #[tokio::test]
 async fn s6_a_revoked_key_fails_on_the_next_request_and_its_streams_and_waits_end() {
-    let mut stage = Stage::start();
+    let mut stage = TestServer::start();
     let mut stream = stage.connect().await;
     stream.send(&with_key("GET /stream", &[])).await;
     stream.until("data: one").await;
@@ -122,7 +122,7 @@ async fn s6_a_revoked_key_fails_on_the_next_request_and_its_streams_and_waits_en
 #[tokio::test]
 async fn every_answer_and_every_error_carries_the_number_of_its_request() {
     let (server, guard) = config();
-    let stage = Stage::with(server, GuardConfig { rate: Some(Rate { requests: 3, ..many() }), ..guard });
+    let stage = TestServer::with(server, GuardConfig { rate: Some(Rate { requests: 3, ..many() }), ..guard });
     let mut seen = std::collections::HashSet::new();
     for (raw, status) in [
         (request("GET /health", &[]), 200),
@@ -152,7 +152,7 @@ async fn every_answer_and_every_error_carries_the_number_of_its_request() {
 #[tokio::test]
 async fn s28_the_limit_is_told_kept_and_not_widened_by_a_spoofed_address() {
     let (server, guard) = config();
-    let stage = Stage::with(server, GuardConfig { rate: Some(Rate { requests: 3, ..many() }), ..guard });
+    let stage = TestServer::with(server, GuardConfig { rate: Some(Rate { requests: 3, ..many() }), ..guard });
     for remaining in ["2", "1", "0"] {
         let reply = stage.ask(&with_key("GET /who", &[&format!("x-forwarded-for: 203.0.113.{remaining}")])).await;
         assert_eq!(reply.status, 200);
@@ -173,7 +173,8 @@ async fn s28_the_limit_is_told_kept_and_not_widened_by_a_spoofed_address() {
 async fn s28_behind_a_configured_proxy_each_client_has_its_own_limit() {
     let (server, guard) = config();
     let proxies = gembridge_api::guard::address::Proxies(vec!["127.0.0.1".parse().unwrap()]);
-    let stage = Stage::with(server, GuardConfig { failure_rate: Rate { requests: 1, ..many() }, proxies, ..guard });
+    let stage =
+        TestServer::with(server, GuardConfig { failure_rate: Rate { requests: 1, ..many() }, proxies, ..guard });
     for (client, status) in
         [("203.0.113.1", 401), ("203.0.113.2", 401), ("203.0.113.1", 429), ("9.9.9.9, 203.0.113.2", 429)]
     {
@@ -185,7 +186,7 @@ async fn s28_behind_a_configured_proxy_each_client_has_its_own_limit() {
 #[tokio::test]
 async fn f9_requests_without_a_good_key_never_shut_out_a_good_key_of_the_same_address() {
     let (server, guard) = config();
-    let stage = Stage::with(server, GuardConfig { rate: Some(Rate { requests: 5, ..many() }), ..guard });
+    let stage = TestServer::with(server, GuardConfig { rate: Some(Rate { requests: 5, ..many() }), ..guard });
     for headers in [&[][..], &["x-api-key: wrong"], &["x-api-key: one", "authorization: Bearer two"]] {
         for _ in 0..10 {
             let reply = stage.ask(&request("GET /who", headers)).await;
@@ -202,7 +203,7 @@ async fn f9_requests_without_a_good_key_never_shut_out_a_good_key_of_the_same_ad
 async fn f9_each_key_has_a_limit_of_its_own_wherever_it_asks_from() {
     let (server, guard) = config();
     let proxies = gembridge_api::guard::address::Proxies(vec!["127.0.0.1".parse().unwrap()]);
-    let stage = Stage::with(server, GuardConfig { rate: Some(Rate { requests: 2, ..many() }), proxies, ..guard });
+    let stage = TestServer::with(server, GuardConfig { rate: Some(Rate { requests: 2, ..many() }), proxies, ..guard });
     for (client, status) in [("203.0.113.1", 200), ("203.0.113.2", 200), ("203.0.113.3", 429)] {
         let reply = stage.ask(&with_key("GET /who", &[&format!("x-forwarded-for: {client}")])).await;
         assert_eq!(reply.status, status, "{client}");
@@ -214,7 +215,7 @@ async fn f9_each_key_has_a_limit_of_its_own_wherever_it_asks_from() {
 #[tokio::test]
 async fn s28_requests_without_a_good_key_have_a_stricter_limit_that_good_ones_do_not_share() {
     let (server, guard) = config();
-    let stage = Stage::with(server, GuardConfig { failure_rate: Rate { requests: 2, ..many() }, ..guard });
+    let stage = TestServer::with(server, GuardConfig { failure_rate: Rate { requests: 2, ..many() }, ..guard });
     for status in [401, 401, 429, 429] {
         let reply = stage.ask(&request("GET /who", &["x-api-key: wrong"])).await;
         assert_eq!(reply.status, status);
@@ -230,7 +231,7 @@ async fn s28_requests_without_a_good_key_have_a_stricter_limit_that_good_ones_do
 
 #[tokio::test]
 async fn s31_a_panic_becomes_a_500_without_its_text_and_the_server_goes_on() {
-    let stage = Stage::start();
+    let stage = TestServer::start();
     let reply = stage.ask(&with_key("GET /panic", &[])).await;
     assert_eq!(reply.status, 500);
     assert_eq!(reply.error()["code"], "internal_error");
@@ -244,7 +245,7 @@ async fn s31_a_panic_becomes_a_500_without_its_text_and_the_server_goes_on() {
 
 #[tokio::test]
 async fn methods_are_answered_sanely() {
-    let stage = Stage::start();
+    let stage = TestServer::start();
     let mut client = stage.connect().await;
     client.send(&with_key("HEAD /who", &[])).await;
     assert_eq!(client.head().await.status, 200);

@@ -2,28 +2,28 @@
 
 use gembridge_api::admin::metrics;
 
-use crate::http::stage::{Stage, request};
+use crate::support::{TestServer, request};
 
 #[tokio::test]
 async fn readyz_says_no_while_nothing_can_run_and_yes_again_after() {
-    let stage = Stage::start();
+    let server = TestServer::start();
     let ready = request("GET /readyz", &[]);
-    assert_eq!(stage.ask(&ready).await.status, 200);
-    stage.readiness.set_runnable(false);
-    let reply = stage.ask(&ready).await;
+    assert_eq!(server.ask(&ready).await.status, 200);
+    server.readiness.set_runnable(false);
+    let reply = server.ask(&ready).await;
     assert_eq!(reply.status, 503);
     assert!(reply.header("retry-after").is_some());
-    assert_eq!(stage.ask(&request("GET /health", &[])).await.status, 200);
-    stage.readiness.set_runnable(true);
-    assert_eq!(stage.ask(&ready).await.status, 200);
+    assert_eq!(server.ask(&request("GET /health", &[])).await.status, 200);
+    server.readiness.set_runnable(true);
+    assert_eq!(server.ask(&ready).await.status, 200);
 }
 
 #[tokio::test]
 async fn metrics_count_by_route_and_never_by_what_a_client_sent() {
     let handle = metrics::install().unwrap();
-    let stage = Stage::start();
+    let server = TestServer::start();
     for path in ["/who", "/secret-path-1", "/secret-path-2"] {
-        assert_eq!(stage.ask(&request(&format!("GET {path}"), &[])).await.status, 401);
+        assert_eq!(server.ask(&request(&format!("GET {path}"), &[])).await.status, 401);
     }
     handle.run_upkeep();
     let text = handle.render();

@@ -4,11 +4,11 @@ use gembridge_api::guard::host::Hosts;
 use gembridge_api::guard::origin::{Extensions, Origins};
 use gembridge_api::guard::{GuardConfig, Reach};
 
-use crate::http::stage::{KEY, Stage, config, request, with_key};
+use crate::support::{KEY, TestServer, config, request, with_key};
 
 #[tokio::test]
 async fn s2_a_foreign_host_is_refused_before_key_and_body_on_every_route() {
-    let stage = Stage::start();
+    let stage = TestServer::start();
     for path in ["/who", "/health", "/nowhere", "/large"] {
         for (head, status) in [
             ("host: localhost\r\n", None),
@@ -39,7 +39,7 @@ async fn s2_a_foreign_host_is_refused_before_key_and_body_on_every_route() {
 
 #[tokio::test]
 async fn s2_an_absolute_target_counts_as_a_host() {
-    let stage = Stage::start();
+    let stage = TestServer::start();
     for (target, host, status) in [
         ("http://evil.example/who", "localhost", 403),
         ("http://localhost/who", "evil.example", 403),
@@ -54,7 +54,7 @@ async fn s2_an_absolute_target_counts_as_a_host() {
 
 #[tokio::test]
 async fn s3_an_origin_that_is_not_listed_is_refused_on_every_method_and_route() {
-    let stage = Stage::start();
+    let stage = TestServer::start();
     for method in ["GET", "HEAD", "POST", "DELETE", "OPTIONS"] {
         for path in ["/who", "/health", "/nowhere"] {
             for origin in ["https://evil.example", "null", "http://localhost.evil.com", "http://127.0.0.1.evil"] {
@@ -71,7 +71,7 @@ async fn s3_an_origin_that_is_not_listed_is_refused_on_every_method_and_route() 
 
 #[tokio::test]
 async fn s3_an_allowed_page_reads_answers_and_errors_and_never_with_a_wildcard() {
-    let stage = Stage::start();
+    let stage = TestServer::start();
     let origin = "http://localhost:3000";
     for (raw, status) in [
         (with_key("GET /who", &["origin: http://localhost:3000"]), 200),
@@ -91,7 +91,7 @@ async fn s3_an_allowed_page_reads_answers_and_errors_and_never_with_a_wildcard()
 
 #[tokio::test]
 async fn s3_a_preflight_is_answered_without_a_key() {
-    let stage = Stage::start();
+    let stage = TestServer::start();
     let asked = ["origin: http://127.0.0.1:5173", "access-control-request-method: POST"];
     let raw =
         request("OPTIONS /large", &[asked[0], asked[1], "access-control-request-headers: authorization, x-custom"]);
@@ -106,7 +106,7 @@ async fn s3_a_preflight_is_answered_without_a_key() {
 
 #[tokio::test]
 async fn s3_a_cross_site_request_without_an_origin_is_refused() {
-    let stage = Stage::start();
+    let stage = TestServer::start();
     assert_eq!(stage.ask(&with_key("GET /who", &["sec-fetch-site: cross-site"])).await.status, 403);
     assert_eq!(stage.ask(&with_key("GET /who", &["sec-fetch-site: same-origin"])).await.status, 200);
 }
@@ -114,7 +114,7 @@ async fn s3_a_cross_site_request_without_an_origin_is_refused() {
 #[tokio::test]
 async fn s3b_a_refused_extension_is_named_with_the_command_that_allows_it_and_that_works_at_once() {
     let (server, guard) = config();
-    let stage = Stage::with(server, GuardConfig { reach: Reach::default(), ..guard });
+    let stage = TestServer::with(server, GuardConfig { reach: Reach::default(), ..guard });
     let origin = "chrome-extension://abcdefghijklmnopabcdefghijklmnop";
     let raw = with_key("GET /who", &[&format!("origin: {origin}")]);
     let refused = stage.ask(&raw).await;

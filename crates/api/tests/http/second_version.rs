@@ -14,7 +14,7 @@ use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use crate::http::stage::{KEY, Stage, config, digest, soon};
+use crate::support::{KEY, TestServer, config, digest, soon};
 
 struct Client {
     sender: SendRequest<Body>,
@@ -22,7 +22,7 @@ struct Client {
 }
 
 impl Client {
-    async fn connect(stage: &Stage) -> Self {
+    async fn connect(stage: &TestServer) -> Self {
         let stream = TcpStream::connect(stage.addr).await.unwrap();
         let (sender, driver) = soon(handshake(TokioExecutor::new(), TokioIo::new(stream))).await.unwrap();
         let mut connection = JoinSet::new();
@@ -51,7 +51,7 @@ fn body_of_pieces() -> (mpsc::Sender<Bytes>, Body) {
 
 #[tokio::test]
 async fn s2_the_authority_is_checked_like_a_host() {
-    let stage = Stage::start();
+    let stage = TestServer::start();
     for (target, headers, status) in [
         ("http://localhost/who", &[("x-api-key", KEY)][..], 200),
         ("http://localhost/who", &[], 401),
@@ -67,7 +67,7 @@ async fn s2_the_authority_is_checked_like_a_host() {
 
 #[tokio::test]
 async fn s1_who_is_refused_while_it_still_sends_gets_the_whole_answer_and_no_reset() {
-    let stage = Stage::start();
+    let stage = TestServer::start();
     let mut client = Client::connect(&stage).await;
     let (body, sending) = body_of_pieces();
     let request = Request::post("http://localhost/large").header("content-type", "application/json");
@@ -86,7 +86,7 @@ async fn s1_who_is_refused_while_it_still_sends_gets_the_whole_answer_and_no_res
 
 #[tokio::test]
 async fn s1_who_is_refused_and_sends_without_end_is_cut_off() {
-    let stage = Stage::start();
+    let stage = TestServer::start();
     let mut client = Client::connect(&stage).await;
     let (body, sending) = body_of_pieces();
     let request = Request::post("http://localhost/large").header("content-type", "application/json");
@@ -98,7 +98,7 @@ async fn s1_who_is_refused_and_sends_without_end_is_cut_off() {
 
 #[tokio::test]
 async fn s6_a_revoked_key_resets_its_stream() {
-    let stage = Stage::start();
+    let stage = TestServer::start();
     let mut client = Client::connect(&stage).await;
     let mut response = client.ask("http://localhost/stream", &[("x-api-key", KEY)]).await;
     assert_eq!(response.status(), StatusCode::OK);
@@ -109,7 +109,7 @@ async fn s6_a_revoked_key_resets_its_stream() {
 
 #[tokio::test]
 async fn r13_streams_finish_while_the_server_drains() {
-    let mut stage = Stage::start();
+    let mut stage = TestServer::start();
     let mut client = Client::connect(&stage).await;
     let wait = Request::get("http://localhost/wait").header("x-api-key", KEY).body(Body::empty()).unwrap();
     let answer = client.sender.send_request(wait);
@@ -126,7 +126,7 @@ async fn r13_streams_finish_while_the_server_drains() {
 async fn r7_a_reader_that_stops_reading_one_stream_is_dropped_and_a_silent_stream_is_not() {
     let (mut server, guard) = config();
     server.deadlines.send = Duration::from_millis(300);
-    let mut stage = Stage::with(server, guard);
+    let mut stage = TestServer::with(server, guard);
     let mut patient = Client::connect(&stage).await;
     let mut silent = patient.ask("http://localhost/stream", &[("x-api-key", KEY)]).await;
     assert!(soon(silent.body_mut().frame()).await.unwrap().is_ok());

@@ -32,7 +32,7 @@ pub const PATIENCE: Duration = Duration::from_mins(1);
 pub const KEY: &str = "gb-canary-key";
 pub const OTHER_KEY: &str = "gb-other-key";
 
-pub struct Stage {
+pub struct TestServer {
     pub addr: SocketAddr,
     pub keys: Arc<KeyTable>,
     pub guard: Arc<Guard>,
@@ -56,7 +56,7 @@ pub fn digest(key: &str) -> Digest {
     Key::given(key).digest()
 }
 
-impl Stage {
+impl TestServer {
     pub fn start() -> Self {
         let (server, guard) = config();
         Self::with(server, guard)

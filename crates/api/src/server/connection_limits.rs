@@ -14,7 +14,7 @@ use crate::server::Connections;
 /// Descriptors that connections never use: agents, the store and the log need them most when few are left.
 const RESERVE: std::ops::RangeInclusive<u64> = 32..=4200;
 
-pub struct Admission {
+pub struct ConnectionLimits {
     limits: Connections,
     /// The first descriptor of the reserve. The system gives out the lowest that is free, so that a connection that
     /// got a higher one came when all lower ones were in use.
@@ -32,27 +32,27 @@ struct Held {
 
 /// The right to one connection. Dropping it gives it back.
 pub struct Slot {
-    kind: Kind,
+    kind: SlotKind,
     address: Option<ClientPrefix>,
     held: Arc<Mutex<Held>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum SlotKind {
     Regular,
     /// Beyond the limits: refused with an answer, health aside, and closed.
     Spare,
 }
 
-/// What a connection came in with.
+/// The descriptor that a connection was accepted with.
 #[derive(Clone, Copy, Debug)]
-pub enum Room {
-    Descriptor(RawFd),
+pub enum AcceptedFd {
+    Number(RawFd),
     /// The descriptor that had been kept for when there is no other.
-    Last,
+    Reserve,
 }
 
-impl Admission {
+impl ConnectionLimits {
     pub fn new(limits: Connections) -> Self {
         let limit = descriptors();
         let spare = limits.spare.min(reserve(limit) / 8);
@@ -60,26 +60,26 @@ impl Admission {
     }
 
     /// `None` if not even a refusal can be afforded.
-    pub fn admit(&self, peer: IpAddr, room: Room) -> Option<Slot> {
-        let is_reserved = match room {
-            Room::Descriptor(number) => usize::try_from(number).is_ok_and(|number| number >= self.reserve),
-            Room::Last => true,
+    pub fn admit(&self, peer: IpAddr, fd: AcceptedFd) -> Option<Slot> {
+        let is_reserved = match fd {
+            AcceptedFd::Number(number) => usize::try_from(number).is_ok_and(|number| number >= self.reserve),
+            AcceptedFd::Reserve => true,
         };
         let address = (!peer.to_canonical().is_loopback()).then(|| ClientPrefix::from(peer));
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         let of_address = address.and_then(|address| held.by_address.get(&address)).copied().unwrap_or(0);
-        let has_room = held.regular < self.limits.most && !is_reserved;
-        let kind = if has_room && of_address < self.limits.most_per_address {
+        let is_within = held.regular < self.limits.most && !is_reserved;
+        let kind = if is_within && of_address < self.limits.most_per_address {
             held.regular += 1;
             if let Some(address) = address {
                 *held.by_address.entry(address).or_default() += 1;
             }
             metrics::gauge!(names::CONNECTIONS).increment(1.0);
-            Kind::Regular
+            SlotKind::Regular
         } else if held.spare < self.limits.spare {
             held.spare += 1;
             metrics::counter!(names::CONNECTIONS_REFUSED).increment(1);
-            Kind::Spare
+            SlotKind::Spare
         } else {
             return None;
         };
@@ -88,7 +88,7 @@ impl Admission {
 }
 
 impl Slot {
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> SlotKind {
         self.kind
     }
 }
@@ -96,7 +96,7 @@ impl Slot {
 impl Drop for Slot {
     fn drop(&mut self) {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.kind == Kind::Spare {
+        if self.kind == SlotKind::Spare {
             held.spare -= 1;
             return;
         }
@@ -139,17 +139,17 @@ fn below_reserve(limit: u64) -> usize {
 mod tests {
     use super::*;
 
-    const ROOM: Room = Room::Descriptor(3);
+    const LOW: AcceptedFd = AcceptedFd::Number(3);
 
     fn ip(text: &str) -> IpAddr {
         text.parse().unwrap()
     }
 
-    fn admission() -> Admission {
-        Admission::new(Connections { most: 4, most_per_address: 2, spare: 1, streams: 1 })
+    fn admission() -> ConnectionLimits {
+        ConnectionLimits::new(Connections { most: 4, most_per_address: 2, spare: 1, streams: 1 })
     }
 
-    fn kind(slot: Option<&Slot>) -> Option<Kind> {
+    fn kind(slot: Option<&Slot>) -> Option<SlotKind> {
         slot.map(Slot::kind)
     }
 
@@ -158,20 +158,20 @@ mod tests {
         let admission = admission();
         let mut held: Vec<Slot> = Vec::new();
         for (peer, expected) in [
-            ("192.0.2.1", Some(Kind::Regular)),
-            ("192.0.2.1", Some(Kind::Regular)),
-            ("192.0.2.1", Some(Kind::Spare)),
+            ("192.0.2.1", Some(SlotKind::Regular)),
+            ("192.0.2.1", Some(SlotKind::Regular)),
+            ("192.0.2.1", Some(SlotKind::Spare)),
             ("192.0.2.1", None),
-            ("2001:db8::1", Some(Kind::Regular)),
-            ("2001:db8::2", Some(Kind::Regular)),
+            ("2001:db8::1", Some(SlotKind::Regular)),
+            ("2001:db8::2", Some(SlotKind::Regular)),
             ("127.0.0.1", None),
         ] {
-            let slot = admission.admit(ip(peer), ROOM);
+            let slot = admission.admit(ip(peer), LOW);
             assert_eq!(kind(slot.as_ref()), expected, "{peer}");
             held.extend(slot);
         }
         held.remove(0);
-        assert_eq!(kind(admission.admit(ip("127.0.0.1"), ROOM).as_ref()), Some(Kind::Regular));
+        assert_eq!(kind(admission.admit(ip("127.0.0.1"), LOW).as_ref()), Some(SlotKind::Regular));
         held.clear();
         let state = admission.held.lock().unwrap();
         assert_eq!((state.regular, state.spare, state.by_address.len()), (0, 0, 0));
@@ -180,8 +180,8 @@ mod tests {
     #[test]
     fn s24_local_clients_share_no_bound_of_an_address() {
         let admission = admission();
-        let held: Vec<_> = (0..4).map(|_| admission.admit(ip("127.0.0.1"), ROOM)).collect();
-        assert!(held.iter().all(|slot| kind(slot.as_ref()) == Some(Kind::Regular)));
+        let held: Vec<_> = (0..4).map(|_| admission.admit(ip("127.0.0.1"), LOW)).collect();
+        assert!(held.iter().all(|slot| kind(slot.as_ref()) == Some(SlotKind::Regular)));
     }
 
     #[test]
@@ -190,10 +190,12 @@ mod tests {
             assert_eq!(below_reserve(limit), connections, "{limit}");
         }
         assert_eq!([64, 1024, 20_000].map(|limit| left(reserve(limit))), [22, 472, 3930]);
-        let admission = Admission { reserve: 100, ..admission() };
-        for (room, expected) in
-            [(Room::Descriptor(99), Kind::Regular), (Room::Descriptor(100), Kind::Spare), (Room::Last, Kind::Spare)]
-        {
+        let admission = ConnectionLimits { reserve: 100, ..admission() };
+        for (room, expected) in [
+            (AcceptedFd::Number(99), SlotKind::Regular),
+            (AcceptedFd::Number(100), SlotKind::Spare),
+            (AcceptedFd::Reserve, SlotKind::Spare),
+        ] {
             assert_eq!(kind(admission.admit(ip("127.0.0.1"), room).as_ref()), Some(expected), "{room:?}");
         }
     }
