@@ -27,8 +27,8 @@ FAST := acp behaviour bridge cli commands connect descriptors detection fake_age
 	suite tool_names tools transcripts ws
 SKIPPED := real_agents:: ops:: clock::r18_ soak::
 test-fast:
-	cargo test --locked --workspace --exclude gembridge-bench --lib --bins
-	cargo test --locked --workspace --exclude gembridge-bench $(FAST:%=--test %) -- $(SKIPPED:%=--skip %)
+	cargo test --locked --workspace --exclude gembridge-bench --no-fail-fast --lib --bins
+	cargo test --locked --workspace --exclude gembridge-bench --no-fail-fast $(FAST:%=--test %) -- $(SKIPPED:%=--skip %)
 
 # Installs what the tests need, then runs all of them.
 test:

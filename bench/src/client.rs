@@ -49,7 +49,7 @@ impl Client {
         self.finish(turn, since).await
     }
 
-    /// The same as a task of the runtime, where a face of the gateway would run; times count from when it begins, or
+    /// The same as a task of the runtime, where a frontend of the gateway would run; times count from when it begins, or
     /// from `due` if that is earlier.
     pub async fn turn_as_task(mut self, text: &str, due: Option<Instant>) -> anyhow::Result<(Self, Turned)> {
         let text = text.to_owned();

@@ -151,7 +151,7 @@ impl Sessions {
         let after: u64 = match cursor {
             None => 0,
             Some(cursor) => cursor.parse().map_err(|_| {
-                RpcError::invalid_params(format!("`{cursor}` is no cursor; send the `nextCursor` of an answer"))
+                RpcError::invalid_params(format!("`{cursor}` is not a cursor; send the `nextCursor` of an answer"))
             })?,
         };
         let kept = self.kept.borrow();

@@ -2,7 +2,7 @@
 
 pub mod bridge;
 mod chat;
-mod face;
+mod output;
 mod input;
 mod line_editor;
 mod interrupt;

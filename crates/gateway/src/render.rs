@@ -67,7 +67,7 @@ impl Renderer {
             Event::Answered { by, .. } => match by {
                 AnsweredBy::Client(_) => String::new(),
                 AnsweredBy::Policy => self.note("answered by the permission policy"),
-                AnsweredBy::Timeout => self.note("nobody answered in time: no"),
+                AnsweredBy::Timeout => self.note("no answer in time: rejected"),
                 AnsweredBy::Cancel => self.note("not answered: the turn was cancelled"),
             },
             Event::Usage(usage) => {
@@ -77,7 +77,7 @@ impl Renderer {
             Event::Mode(mode) => self.note(&format!("mode: {mode}")),
             Event::Model(model) => self.note(&format!("model: {model}")),
             Event::AgentReplaced { reason } => {
-                self.note(&format!("the agent was started anew and hears of the turns before from us: {reason}"))
+                self.note(&format!("the agent was restarted and is told the earlier turns: {reason}"))
             }
             Event::Ended(outcome) => self.end(outcome),
             // Asked is shown by `ask`, where it is answered; the rest is for programs.

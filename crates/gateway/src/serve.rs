@@ -1,4 +1,4 @@
-//! `gembridge serve`: the faces, the agents and the sessions joined for as long as somebody wants them.
+//! `gembridge serve`: the frontends, the agents and the sessions, wired together until the gateway is stopped.
 
 mod acp;
 mod address;
@@ -25,7 +25,7 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use axum::Router;
-use gembridge_api::acp::{self as acp_face, Acp};
+use gembridge_api::acp::{self as acp_api, Acp};
 use gembridge_api::admin::health::{self, Readiness};
 use gembridge_api::admin::metrics;
 use gembridge_api::catalog::{Catalog, CatalogConfig, UnknownModels};
@@ -126,12 +126,12 @@ fn open(
     let openai = open_ai(&sessions, &served, context);
     let readiness = Readiness::default();
     let tap = tap.map(open_tap).transpose()?;
-    let acp = acp::face(&sessions, &served, context, tap.clone().map(|tap| tap as Arc<dyn acp_face::Tap>));
+    let acp = acp::frontend(&sessions, &served, context, tap.clone().map(|tap| tap as Arc<dyn acp_api::Tap>));
     let operator =
         Operator::new(&Parts { served: &served, folders, guard: &guard, keys: &keys, acp: &acp, sessions: &sessions });
-    let small = acp_face::tickets(&guard).merge(gembridge_api::admin::operator::routes(Arc::new(operator)));
-    let open = health::routes(readiness.clone()).merge(acp_face::proof::routes(secret));
-    let plain = plain_routes(small, acp_face::router(&acp), open.clone(), counted.clone());
+    let small = acp_api::tickets(&guard).merge(gembridge_api::admin::operator::routes(Arc::new(operator)));
+    let open = health::routes(readiness.clone()).merge(acp_api::proof::routes(secret));
+    let plain = plain_routes(small, acp_api::router(&acp), open.clone(), counted.clone());
     let app = routes::app(&guard, [openai::frontend(Arc::clone(&openai)), plain]);
     let acp_port = acp_port(&acp, &guard, open, settings)?;
     warn_about(&addresses, &served, &reachable, settings);
@@ -289,8 +289,8 @@ fn acp_port(
     for address in server.local_addrs().context("cannot tell the address")? {
         tracing::info!("ACP clients find a WebSocket at ws://{address}/");
     }
-    let websocket = acp_face::root_router(acp).merge(acp_face::router(acp));
-    let frontend = Frontend { open, small: acp_face::tickets(guard), websocket, ..Frontend::default() };
+    let websocket = acp_api::root_router(acp).merge(acp_api::router(acp));
+    let frontend = Frontend { open, small: acp_api::tickets(guard), websocket, ..Frontend::default() };
     Ok(Some((server, routes::app(guard, [frontend]))))
 }
 

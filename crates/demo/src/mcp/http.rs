@@ -41,7 +41,7 @@ pub(super) enum Failure {
 
 impl Endpoint {
     pub(super) fn new(url: &str, headers: Vec<Header>) -> Result<Self, String> {
-        let uri: Uri = url.parse().map_err(|error| format!("`{url}` is no URL: {error}"))?;
+        let uri: Uri = url.parse().map_err(|error| format!("`{url}` is not a URL: {error}"))?;
         let host = uri.host().unwrap_or_default().trim_matches(['[', ']']).to_owned();
         let loopback = host == "localhost" || host.parse().is_ok_and(|ip: std::net::IpAddr| ip.is_loopback());
         if uri.scheme_str() != Some("http") || !loopback {
@@ -50,7 +50,8 @@ impl Endpoint {
         let authority = uri.authority().map_or("", |authority| authority.as_str());
         let mut kept = HeaderMap::new();
         for header in headers {
-            let name: HeaderName = header.name.parse().map_err(|_| format!("`{}` is no header name", header.name))?;
+            let name: HeaderName =
+                header.name.parse().map_err(|_| format!("`{}` is not a header name", header.name))?;
             // The value may be a secret: it is not repeated in the message.
             let value = header.value.parse().map_err(|_| format!("the value of header `{name}` is not valid"))?;
             kept.append(name, value);

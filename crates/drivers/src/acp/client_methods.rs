@@ -137,7 +137,9 @@ impl Job {
         match self {
             Self::Read { methods, id, request } => read_file(&methods, &id, request).await,
             Self::Write { methods, id, path, content } => write_file(&methods, &id, path, content).await.0,
-            Self::Consent { ref path, .. } => self.refuse(&format!("nobody was asked about writing `{path}`")),
+            Self::Consent { ref path, .. } => {
+                self.refuse(&format!("writing `{path}` needs consent, and nobody was there to be asked"))
+            }
             Self::CreateTerminal { methods, id, request } => create_terminal(&methods, &id, request).await,
             Self::Terminal { methods, id, call, terminal } => use_terminal(&methods, &id, call, &terminal).await,
         }

@@ -277,7 +277,7 @@ async fn read(shared: Arc<Shared>, mut stdout: LineReader, handle: Arc<Handle>) 
             }
         }
         if routed.noise > 0 {
-            tracing::debug!(agent = %shared.router.agent, lines = routed.noise, "lines that nobody waited for");
+            tracing::debug!(agent = %shared.router.agent, lines = routed.noise, "lines that answer nothing were dropped");
         }
     };
     shared.lose(failure).await;
@@ -308,7 +308,10 @@ async fn deliver(deliveries: Vec<(Sink, Vec<Signal>)>) {
 async fn ended(shared: &Shared, stdout: &LineReader, handle: &Handle) -> Failure {
     let half = stdout.unfinished();
     if !half.is_empty() {
-        tracing::debug!(line = gembridge_process::escape_excerpt(half, 200), "half a line at the end is no message");
+        tracing::debug!(
+            line = gembridge_process::escape_excerpt(half, 200),
+            "half a line at the end of the output is dropped"
+        );
     }
     let agent = &shared.router.agent;
     let message = if let Ok(exit) = tokio::time::timeout(LAST_WORD, handle.wait()).await {

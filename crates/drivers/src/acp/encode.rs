@@ -115,7 +115,7 @@ pub(super) fn answer(id: &RawValue, body: &AskBody, answer: &Answer) -> Bytes {
         (_, Answer::Result(opaque)) => raw_result(id, &opaque.0),
         (AskBody::Form { .. }, _) => result(id, &json!({ "action": "cancel" })),
         (AskBody::Extension { method }, _) => {
-            error(id, METHOD_NOT_FOUND, &format!("nobody here knows the method `{method}`"))
+            error(id, METHOD_NOT_FOUND, &format!("method `{method}` is not supported"))
         }
     }
 }

@@ -362,6 +362,6 @@ fn read<'a, T: Deserialize<'a>>(params: Option<&'a RawValue>) -> Option<T> {
 fn noise(line: &[u8], routed: &mut Routed) {
     routed.noise += 1;
     if !line.iter().all(u8::is_ascii_whitespace) {
-        tracing::debug!(line = gembridge_process::escape_excerpt(line, 200), "a line that is no message");
+        tracing::debug!(line = gembridge_process::escape_excerpt(line, 200), "a line that is not a message");
     }
 }

@@ -208,7 +208,10 @@ async fn r10_a_program_that_is_not_there_is_named_with_the_way_out() {
     let turned = fixture.session().await.turn("say hello").await;
     let failure = turned.failure();
     assert!(matches!(failure.kind, FailureKind::Unavailable { .. }), "{failure:?}");
-    assert!(failure.message.contains("no-such-agent") && failure.message.contains("install it or give its full path"), "{failure}");
+    assert!(
+        failure.message.contains("no-such-agent") && failure.message.contains("install it or give its full path"),
+        "{failure}"
+    );
     assert_eq!(fixture.record.starts().len(), 0);
     fixture.end().await;
 }

@@ -262,7 +262,7 @@ async fn an_elicitation_and_an_extension_request_are_questions_too() {
 async fn questions_that_nobody_can_answer_are_refused_in_the_words_of_their_method() {
     let fixture = ScriptedAgent::fake(&[]).policy(PermissionPolicy::reject()).start();
     let text = fixture.session().await.turn("elicit ;; ext").await.finished();
-    assert_eq!(text, r#"elicit: {"action":"cancel"}ext error -32601: nobody here knows the method `_fake/ext`"#);
+    assert_eq!(text, r#"elicit: {"action":"cancel"}ext error -32601: method `_fake/ext` is not supported"#);
     fixture.end().await;
 }
 

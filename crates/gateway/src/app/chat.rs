@@ -4,10 +4,10 @@ use std::io::IsTerminal as _;
 use std::time::Instant;
 
 use super::bridge::{Bridge, core_error};
-use super::face::TerminalFace;
 use super::input::{Input, Typed};
 use super::interrupt::Interrupts;
 use super::line_editor::{Commands, LineEditor};
+use super::output::TerminalOutput;
 use super::turn::{Answers, Conversation, Turned};
 use crate::agents::Chosen;
 use crate::command::Context;
@@ -29,7 +29,7 @@ pub async fn chat(bridge: &Bridge, request: &SessionRequest, context: &Context) 
     if wake(bridge, context).await? == Woken::NotWanted {
         return Ok(ExitCode::Cancelled);
     }
-    let mut face = TerminalFace::new(context.terminal);
+    let mut output = TerminalOutput::new(context.terminal);
     let answers = Answers::by(request.permissions, is_attended);
     let commands = Commands::default();
     let input = input(is_attended, style, &commands, context)?;
@@ -46,7 +46,7 @@ pub async fn chat(bridge: &Bridge, request: &SessionRequest, context: &Context) 
             }
             Typed::End => break,
         };
-        match conversation.turn(&line, &mut face).await? {
+        match conversation.turn(&line, &mut output).await? {
             Turned::Ended(_) => {}
             Turned::Left => return Ok(ExitCode::Cancelled),
         }

@@ -6,8 +6,8 @@ use gembridge_core::model::{Event, Outcome};
 use gembridge_unified::{Context as UnifiedContext, Init, Originals};
 
 use super::bridge::Bridge;
-use super::face::{Face, JsonFace, PipeFace, StreamFace, TerminalFace};
 use super::input::Input;
+use super::output::{JsonOutput, PipeOutput, StreamOutput, TerminalOutput, TurnOutput};
 use super::turn::{Answers, Conversation, Turned};
 use crate::cli::args::OutputFormat;
 use crate::command::Context;
@@ -17,7 +17,7 @@ use crate::render::style::Style;
 use crate::terminal::{Terminal, escape, write_stderr};
 
 pub async fn run(bridge: &Bridge, request: &RunRequest, context: &Context) -> CommandResult {
-    let mut face = face(bridge, request, context.terminal)?;
+    let mut output = output(bridge, request, context.terminal)?;
     // A prompt that came through a pipe leaves nobody to ask.
     let is_attended = request.session.author == Author::Person
         && std::io::stdin().is_terminal()
@@ -26,7 +26,7 @@ pub async fn run(bridge: &Bridge, request: &RunRequest, context: &Context) -> Co
     let answers = Answers::by(request.session.permissions, is_attended);
     let title = &bridge.agent.profile.title;
     let mut conversation = Conversation::join(&bridge.session, answers, input, title).await?;
-    match conversation.turn(&request.prompt, face.as_mut()).await? {
+    match conversation.turn(&request.prompt, output.as_mut()).await? {
         Turned::Left => Ok(ExitCode::Cancelled),
         Turned::Ended(Outcome::Interrupted(failure)) => {
             if context.terminal.stderr.is_terminal {
@@ -38,7 +38,7 @@ pub async fn run(bridge: &Bridge, request: &RunRequest, context: &Context) -> Co
     }
 }
 
-fn face(bridge: &Bridge, request: &RunRequest, terminal: Terminal) -> Result<Box<dyn Face>, CommandError> {
+fn output(bridge: &Bridge, request: &RunRequest, terminal: Terminal) -> Result<Box<dyn TurnOutput>, CommandError> {
     let session_id = bridge.session.id().to_string();
     let agent = bridge.agent.profile.name.clone();
     let model = request.session.model.as_deref().map(str::to_owned);
@@ -49,21 +49,21 @@ fn face(bridge: &Bridge, request: &RunRequest, terminal: Terminal) -> Result<Box
         originals: Originals::Leave,
     };
     Ok(match request.output {
-        OutputFormat::Text if terminal.stdout.is_terminal => Box::new(WithoutFailure(TerminalFace::new(terminal))),
-        OutputFormat::Text => Box::<PipeFace>::default(),
-        OutputFormat::Json => Box::new(JsonFace::new(unified)),
+        OutputFormat::Text if terminal.stdout.is_terminal => Box::new(WithoutFailure(TerminalOutput::new(terminal))),
+        OutputFormat::Text => Box::<PipeOutput>::default(),
+        OutputFormat::Json => Box::new(JsonOutput::new(unified)),
         OutputFormat::StreamJson => {
             let mode = request.session.mode.as_deref().map(str::to_owned);
             let init = Init { session_id, agent, model, mode, cwd: bridge.workspace.clone() };
-            Box::new(StreamFace::begin(unified, init).map_err(anyhow::Error::from)?)
+            Box::new(StreamOutput::begin(unified, init).map_err(anyhow::Error::from)?)
         }
     })
 }
 
 /// A failure of the only turn is the failure of the command, told once on standard error.
-struct WithoutFailure(TerminalFace);
+struct WithoutFailure(TerminalOutput);
 
-impl Face for WithoutFailure {
+impl TurnOutput for WithoutFailure {
     fn entry(&mut self, entry: &gembridge_core::log::LogEntry) -> std::io::Result<()> {
         match &entry.event {
             Event::Ended(Outcome::Interrupted(_)) => {

@@ -9,9 +9,9 @@ use gembridge_core::session::{Joined, Presence, SessionHandle};
 use tokio::sync::mpsc;
 
 use super::bridge::core_error;
-use super::face::Face;
 use super::input::{Input, Typed};
 use super::interrupt::{Interrupt, Interrupts};
+use super::output::TurnOutput;
 use crate::command::run::Permissions;
 use crate::exit::{CommandError, ExitCode};
 use crate::render::{ask, spinner};
@@ -69,7 +69,7 @@ impl<'a> Conversation<'a> {
         Ok(Self { session, follow, seen, answers, _presence: presence, input, interrupts, waiting_for })
     }
 
-    pub async fn turn(&mut self, prompt: &str, face: &mut dyn Face) -> Result<Turned, CommandError> {
+    pub async fn turn(&mut self, prompt: &str, output: &mut dyn TurnOutput) -> Result<Turned, CommandError> {
         let accepted = self.session.prompt(Prompt::text(prompt), THIS_CLIENT).await.map_err(core_error)?;
         let mut shown = Shown { began: Instant::now(), has_answer: false };
         let mut is_cancelled = false;
@@ -82,7 +82,7 @@ impl<'a> Conversation<'a> {
                         None => self.join_again().await?,
                     };
                     for batch in batches {
-                        if let Some(turned) = self.show(&batch, accepted.turn, face, &mut shown).await? {
+                        if let Some(turned) = self.show(&batch, accepted.turn, output, &mut shown).await? {
                             return Ok(turned);
                         }
                     }
@@ -94,7 +94,7 @@ impl<'a> Conversation<'a> {
                     is_cancelled = true;
                     self.session.cancel_turn(accepted.turn).await.map_err(core_error)?;
                 }
-                _ = tick.tick(), if !shown.has_answer => face.waiting(&self.waiting_for, shown.began.elapsed()),
+                _ = tick.tick(), if !shown.has_answer => output.waiting(&self.waiting_for, shown.began.elapsed()),
             }
         }
     }
@@ -127,12 +127,12 @@ impl<'a> Conversation<'a> {
         &mut self,
         batch: &Batch,
         turn: TurnId,
-        face: &mut dyn Face,
+        output: &mut dyn TurnOutput,
         shown: &mut Shown,
     ) -> Result<Option<Turned>, CommandError> {
         self.seen = batch.last().map_or(self.seen, |entry| entry.seq);
         for entry in batch.iter().filter(|entry| entry.turn.is_none() || entry.turn == Some(turn)) {
-            match face.entry(entry) {
+            match output.entry(entry) {
                 Ok(()) => {}
                 // A reader that went away early (`| head`) has seen what it wanted.
                 Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => return Ok(Some(Turned::Left)),
@@ -141,7 +141,7 @@ impl<'a> Conversation<'a> {
             match &entry.event {
                 Event::Asked(ask) => {
                     shown.has_answer = true;
-                    if let Some(left) = self.answer(ask, face).await? {
+                    if let Some(left) = self.answer(ask, output).await? {
                         return Ok(Some(left));
                     }
                 }
@@ -156,15 +156,15 @@ impl<'a> Conversation<'a> {
         Ok(None)
     }
 
-    async fn answer(&mut self, asked: &Ask, face: &mut dyn Face) -> Result<Option<Turned>, CommandError> {
+    async fn answer(&mut self, asked: &Ask, output: &mut dyn TurnOutput) -> Result<Option<Turned>, CommandError> {
         let answer = match self.answers {
             Answers::Allow => asked.allow_once().unwrap_or_else(|| asked.reject()),
             Answers::Nobody => asked.reject(),
             Answers::Person => {
                 forget_typed_ahead();
-                face.question(asked);
+                output.question(asked);
                 tokio::select! {
-                    answer = by_hand(asked, &mut self.input, face) => answer,
+                    answer = by_hand(asked, &mut self.input, output) => answer,
                     interrupt = self.interrupts.next() => match interrupt {
                         Interrupt::Leave => return Ok(Some(Turned::Left)),
                         Interrupt::CtrlC => {
@@ -200,14 +200,14 @@ struct Shown {
 }
 
 /// Asks until the answer is one; the end of the input says no.
-async fn by_hand(asked: &Ask, input: &mut Input, face: &mut dyn Face) -> Answer {
+async fn by_hand(asked: &Ask, input: &mut Input, output: &mut dyn TurnOutput) -> Answer {
     loop {
         let Typed::Line(typed) = input.line().await else { return asked.reject() };
         if let Some(answer) = ask::answer(asked, &typed) {
             return answer;
         }
         if let AskBody::Permission { .. } = asked.body {
-            face.question(asked);
+            output.question(asked);
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::config::value::{Count, HostName, ModelName};
 use crate::connect::Address;
 use sessions::SessionsCommand;
 
-/// Opens coding agents to everything else: one live session, many faces.
+/// Opens coding agents to everything else: one live session, many APIs.
 #[derive(Debug, Parser)]
 #[command(
     name = "gembridge",

@@ -90,7 +90,7 @@ pub struct AuthSettings {
     pub bearer_token: Option<Secret>,
 }
 
-/// How the OpenAI face treats its clients.
+/// How the OpenAI API treats its clients.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct OpenAiSettings {
@@ -108,7 +108,7 @@ impl Default for OpenAiSettings {
     }
 }
 
-/// How the ACP face treats its clients.
+/// How the ACP API treats its clients.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct AcpSettings {

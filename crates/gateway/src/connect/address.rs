@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_without_a_path_means_the_acp_face() {
+    fn an_address_without_a_path_means_the_acp_api() {
         for (typed, meant) in [
             ("ws://127.0.0.1:11434", "ws://127.0.0.1:11434/acp"),
             ("ws://localhost:4444/", "ws://localhost:4444/"),

@@ -146,8 +146,9 @@ async fn encrypted(
     address: &Address,
     connector: &TlsConnector,
 ) -> Result<tokio_rustls::client::TlsStream<TcpStream>, DialError> {
-    let name = ServerName::try_from(address.host().to_owned())
-        .map_err(|_| DialError::Certificate(format!("`{}` is no name that a certificate can have", address.host())))?;
+    let name = ServerName::try_from(address.host().to_owned()).map_err(|_| {
+        DialError::Certificate(format!("`{}` is not a server name that a certificate can have", address.host()))
+    })?;
     let stream = tcp(&addresses(address).await?).await?;
     connector.connect(name, stream).await.map_err(|error| {
         use tokio_rustls::rustls::Error as TlsError;

@@ -1,4 +1,4 @@
-//! The face for ACP clients: which agents it shows, which folders it lets them work in, and the port of its own.
+//! The frontend for ACP clients: which agents it shows, which folders it lets them work in, and the port of its own.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -37,7 +37,7 @@ impl TrustedFolders for TrustList {
     }
 }
 
-pub fn face(sessions: &Arc<Sessions>, served: &[Served], context: &Context, tap: Option<Arc<dyn Tap>>) -> Arc<Acp> {
+pub fn frontend(sessions: &Arc<Sessions>, served: &[Served], context: &Context, tap: Option<Arc<dyn Tap>>) -> Arc<Acp> {
     let settings = &context.config.settings;
     let catalog = CatalogConfig {
         default_agent: served[0].name.clone(),

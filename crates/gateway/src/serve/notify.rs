@@ -21,7 +21,7 @@ impl Notifier {
         let socket = environment.get("NOTIFY_SOCKET").and_then(|name| match open(name) {
             Ok(socket) => Some(socket),
             Err(error) => {
-                tracing::warn!(%error, "`NOTIFY_SOCKET` names nothing that can be told");
+                tracing::warn!(%error, "the socket that `NOTIFY_SOCKET` names cannot be used");
                 None
             }
         });
@@ -58,7 +58,7 @@ impl Notifier {
     fn tell(&self, state: &str) {
         let Some((socket, address)) = &self.socket else { return };
         if let Err(error) = socket.send_to_addr(state.as_bytes(), address) {
-            tracing::warn!(%error, state, "the service manager could not be told");
+            tracing::warn!(%error, state, "the service manager could not be notified");
         }
     }
 }

@@ -236,7 +236,7 @@ fn refusals_are_told_as_published() {
     assert_eq!(client.take("", 0).unwrap().unwrap_err()["code"], -32600);
 }
 
-/// Client tools of another face, the prompts of another client, and turns that another began.
+/// Client tools of another API, the prompts of another client, and turns that another began.
 #[test]
 fn what_others_do_is_told_as_published() {
     let published = Published::load();

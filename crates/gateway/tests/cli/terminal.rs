@@ -2,15 +2,13 @@
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
-use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt as _;
-use std::process::{Child, Command, Stdio};
+use std::process::Child;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-
 use crate::support::home::Home;
+use crate::support::terminal;
 
 /// Long enough for a loaded machine; no test waits for it to pass.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -25,28 +23,7 @@ struct Screen {
 
 impl Screen {
     fn start(home: &Home, args: &[&str]) -> Self {
-        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
-        grantpt(&master).unwrap();
-        unlockpt(&master).unwrap();
-        let name = ptsname(&master, Vec::new()).unwrap();
-        let slave = File::options().read(true).write(true).open(name.to_str().unwrap()).unwrap();
-        let end = || Stdio::from(OwnedFd::from(slave.try_clone().unwrap()));
-        let gembridge = home.command(args);
-        let child = Command::new("/usr/bin/setsid")
-            .args(["--ctty", "--wait"])
-            .arg(gembridge.get_program())
-            .args(gembridge.get_args())
-            .env_clear()
-            .envs(gembridge.get_envs().filter_map(|(name, value)| Some((name, value?))))
-            .env("TERM", "xterm")
-            .current_dir(gembridge.get_current_dir().unwrap())
-            .stdin(end())
-            .stdout(end())
-            .stderr(end())
-            .spawn()
-            .unwrap();
-        drop(slave);
-        let mut screen = File::from(master);
+        let (child, mut screen) = terminal::start(&home.command(args), "xterm", &["--wait"]);
         let keyboard = screen.try_clone().unwrap();
         let (sender, output) = sync_channel(1024);
         std::thread::spawn(move || {

@@ -2,14 +2,14 @@
 
 use std::fs::File;
 use std::io::{Read, Write as _};
-use std::os::fd::OwnedFd;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+
+use super::terminal;
 
 /// Long enough for a loaded machine; a test that passes never waits for it.
 pub const PATIENCE: Duration = Duration::from_mins(1);
@@ -131,26 +131,8 @@ pub struct InTerminal {
 
 impl InTerminal {
     pub fn start(command: &Command) -> Self {
-        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
-        grantpt(&master).unwrap();
-        unlockpt(&master).unwrap();
-        let name = ptsname(&master, Vec::new()).unwrap();
-        let slave = File::options().read(true).write(true).open(name.to_str().unwrap()).unwrap();
-        let end = || Stdio::from(OwnedFd::from(slave.try_clone().unwrap()));
-        let child = Command::new("/usr/bin/setsid")
-            .arg("--ctty")
-            .arg(command.get_program())
-            .args(command.get_args())
-            .env_clear()
-            .envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))))
-            .env("TERM", "dumb")
-            .current_dir(command.get_current_dir().unwrap())
-            .stdin(end())
-            .stdout(end())
-            .stderr(end())
-            .spawn()
-            .unwrap();
-        Self { child, screen: File::from(master), seen: String::new() }
+        let (child, screen) = terminal::start(command, "dumb", &[]);
+        Self { child, screen, seen: String::new() }
     }
 
     /// Reads until `text` is on the screen. Blocks as long as the terminal is silent and open.

@@ -6,4 +6,5 @@ pub mod http;
 pub mod messages;
 pub mod run;
 pub mod script;
+pub mod terminal;
 pub mod websocket;

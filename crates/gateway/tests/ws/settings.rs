@@ -1,4 +1,4 @@
-//! What the operator decides about the face.
+//! What the operator decides about the WebSocket API.
 
 use std::fs;
 

@@ -12,7 +12,7 @@ use crate::render::{Renderer, ask, spinner};
 use crate::terminal::{Terminal, write_stderr};
 
 /// Where the entries of a turn go. Called in their order; an error ends the turn.
-pub trait Face: Send {
+pub trait TurnOutput: Send {
     fn entry(&mut self, entry: &LogEntry) -> io::Result<()>;
 
     /// The agent has been silent for `waited` since the turn began.
@@ -23,7 +23,7 @@ pub trait Face: Send {
 }
 
 /// Everything, as a person reads it.
-pub struct TerminalFace {
+pub struct TerminalOutput {
     renderer: Renderer,
     style: Style,
     has_spinner: Spinner,
@@ -37,7 +37,7 @@ enum Spinner {
     Shown,
 }
 
-impl TerminalFace {
+impl TerminalOutput {
     pub fn new(terminal: Terminal) -> Self {
         let style = Style::of(terminal.stdout);
         let has_spinner = if terminal.stderr.is_terminal { Spinner::Gone } else { Spinner::Never };
@@ -52,7 +52,7 @@ impl TerminalFace {
     }
 }
 
-impl Face for TerminalFace {
+impl TurnOutput for TerminalOutput {
     fn entry(&mut self, entry: &LogEntry) -> io::Result<()> {
         let shown = self.renderer.event(&entry.event);
         if shown.is_empty() {
@@ -78,12 +78,12 @@ impl Face for TerminalFace {
 
 /// The answer and nothing else, byte for byte: for a file or another program.
 #[derive(Default)]
-pub struct PipeFace {
+pub struct PipeOutput {
     /// The text so far does not end its last line.
     is_mid_line: bool,
 }
 
-impl Face for PipeFace {
+impl TurnOutput for PipeOutput {
     fn entry(&mut self, entry: &LogEntry) -> io::Result<()> {
         match &entry.event {
             Event::Text(text) if !text.is_empty() => {
@@ -104,18 +104,18 @@ impl Face for PipeFace {
 }
 
 /// One JSON object when the turn is over.
-pub struct JsonFace {
+pub struct JsonOutput {
     fold: Fold,
     lines: Vec<Line>,
 }
 
-impl JsonFace {
+impl JsonOutput {
     pub fn new(context: Context) -> Self {
         Self { fold: Fold::new(context), lines: Vec::new() }
     }
 }
 
-impl Face for JsonFace {
+impl TurnOutput for JsonOutput {
     fn entry(&mut self, entry: &LogEntry) -> io::Result<()> {
         // Deltas are repeated in their messages.
         self.lines.extend(self.fold.push(entry).into_iter().filter(|line| !matches!(line, Line::Delta(_))));
@@ -136,18 +136,18 @@ impl Face for JsonFace {
 }
 
 /// One JSON message a line, as they come.
-pub struct StreamFace {
+pub struct StreamOutput {
     fold: Fold,
 }
 
-impl StreamFace {
+impl StreamOutput {
     pub fn begin(context: Context, init: Init) -> io::Result<Self> {
         print(&format!("{}\n", serde_json::to_string(&Line::from(init))?))?;
         Ok(Self { fold: Fold::new(context) })
     }
 }
 
-impl Face for StreamFace {
+impl TurnOutput for StreamOutput {
     fn entry(&mut self, entry: &LogEntry) -> io::Result<()> {
         for line in self.fold.push(entry) {
             print(&format!("{}\n", serde_json::to_string(&line)?))?;
