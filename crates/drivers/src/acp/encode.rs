@@ -182,8 +182,8 @@ mod tests {
 
     const ALL: PromptAbilities = PromptAbilities { image: true, audio: true, embedded: true };
 
-    fn line(content: Vec<Content>) -> String {
-        let blocks = blocks(&content, ALL).unwrap();
+    fn line(content: &[Content]) -> String {
+        let blocks = blocks(content, ALL).unwrap();
         String::from_utf8(prompt(1, "one", &blocks).to_vec()).unwrap()
     }
 
@@ -211,7 +211,7 @@ mod tests {
         let spread = Content::Other { kind: "hologram".into(), body: Opaque(SPREAD.into()) };
         let half = Content::Text(Text::escaped(r"half \ud83d".into()));
         assert_eq!(
-            line(vec![Content::text("a \"b\"\n"), spread, half]),
+            line(&[Content::text("a \"b\"\n"), spread, half]),
             concat!(
                 r#"{"jsonrpc":"2.0","id":1,"method":"session/prompt","params":{"sessionId":"one","prompt":["#,
                 r#"{"type":"text","text":"a \"b\"\n"},{ "type": "hologram",  "at":0.12345678901234567890123},{"type":"text","text":"half "#,
@@ -227,7 +227,7 @@ mod tests {
         let link = Content::Link { uri: "file:///a".into(), name: "a".into(), mime: Some("text/plain".into()) };
         let document = Content::Document { uri: "file:///a".into(), mime: None, text: "hi".into() };
         let blob = Content::Blob { uri: "file:///b".into(), mime: Some("x/y".into()), data: "aGk=".into() };
-        let sent: serde_json::Value = serde_json::from_str(&line(vec![image, audio, link, document, blob])).unwrap();
+        let sent: serde_json::Value = serde_json::from_str(&line(&[image, audio, link, document, blob])).unwrap();
         assert_eq!(
             sent["params"]["prompt"],
             json!([
