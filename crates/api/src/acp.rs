@@ -22,12 +22,12 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::routing::{get, post};
+use gembridge_core::exchange::Catalog;
 use gembridge_core::model::AgentName;
 use gembridge_core::session::Sessions;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::catalog::Catalog;
 use crate::guard::Guard;
 
 pub use tap::{Direction, Tap, Tapped};
@@ -101,7 +101,7 @@ pub trait TrustedFolders: Send + Sync {
 /// What the gateway gives this frontend.
 pub struct AcpParts {
     pub sessions: Arc<Sessions>,
-    pub catalog: Catalog,
+    pub catalog: Arc<Catalog>,
     /// The default one first.
     pub agents: Vec<AgentCard>,
     pub folders: Arc<dyn TrustedFolders>,

@@ -4,7 +4,6 @@
 
 pub mod acp;
 pub mod admin;
-pub mod catalog;
 mod client_prefix;
 pub mod docs;
 pub mod frontend;

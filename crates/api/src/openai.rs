@@ -1,7 +1,6 @@
 //! The frontend for OpenAI clients: chat completions and models.
 
-mod answer;
-mod begin;
+mod body;
 mod chat_completions;
 pub mod decode;
 mod encode;
@@ -9,11 +8,6 @@ mod error;
 #[cfg(test)]
 mod fuzz;
 mod models;
-mod order;
-mod resume;
-mod queue_clock;
-mod spare;
-mod turn;
 pub mod wire;
 
 use std::sync::Arc;
@@ -21,80 +15,36 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::routing::{get, post};
-use gembridge_core::exchange::{ConversationLimits, Conversations};
-use gembridge_core::session::Sessions;
+use gembridge_core::exchange::Exchanges;
 use tokio::sync::Semaphore;
-use tokio_util::task::TaskTracker;
 
-use crate::catalog::Catalog;
 use crate::frontend::Frontend;
 
 #[derive(Clone, Debug)]
 pub struct OpenAiConfig {
-    /// About how many bytes of a conversation a new session is told.
-    pub fold_budget: usize,
     /// How long the status of a response waits for the agent's first sign.
     pub first_sign: Duration,
     /// A stream that is silent for this long shows that it lives.
     pub keep_alive: Duration,
-    pub tool_results: ToolResults,
-    pub conversations: ConversationLimits,
 }
 
 impl Default for OpenAiConfig {
     fn default() -> Self {
-        Self {
-            fold_budget: 400_000,
-            first_sign: Duration::from_secs(10),
-            keep_alive: Duration::from_secs(15),
-            tool_results: ToolResults::Hidden,
-            conversations: ConversationLimits::default(),
-        }
+        Self { first_sign: Duration::from_secs(10), keep_alive: Duration::from_secs(15) }
     }
-}
-
-/// What clients see of the agent's own tools.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ToolResults {
-    #[default]
-    Hidden,
-    /// Their results precede the text as heading and quotation.
-    Shown,
 }
 
 /// Everything that the routes share.
 pub struct OpenAi {
-    sessions: Arc<Sessions>,
-    catalog: Catalog,
-    conversations: Arc<Conversations>,
-    spares: spare::Spares,
+    exchanges: Arc<Exchanges>,
     config: OpenAiConfig,
     /// Held by whoever has a large request read.
     large_requests: Arc<Semaphore>,
-    /// Turns that are being ended because their client left, and sessions that are being made ahead.
-    tasks: TaskTracker,
 }
 
 impl OpenAi {
-    pub fn new(sessions: Arc<Sessions>, catalog: Catalog, config: OpenAiConfig) -> Arc<Self> {
-        Arc::new(Self {
-            conversations: Arc::new(Conversations::new(config.conversations)),
-            spares: spare::Spares::default(),
-            sessions,
-            catalog,
-            config,
-            large_requests: Arc::new(Semaphore::new(1)),
-            tasks: TaskTracker::new(),
-        })
-    }
-
-    /// Resolves when every turn whose client left has been told to end, and nothing is left of sessions that nobody
-    /// used. Called once no request runs any more.
-    pub async fn settle(&self) {
-        self.tasks.close();
-        self.tasks.wait().await;
-        self.tasks.reopen();
-        self.discard_spares().await;
+    pub fn new(exchanges: Arc<Exchanges>, config: OpenAiConfig) -> Arc<Self> {
+        Arc::new(Self { exchanges, config, large_requests: Arc::new(Semaphore::new(1)) })
     }
 }
 

@@ -129,9 +129,12 @@ impl From<Failure> for Problem {
     /// The agent's standard error stays here: agents dump prompts there.
     fn from(failure: Failure) -> Self {
         let kind = match failure.kind {
-            FailureKind::Refused { .. } | FailureKind::Crashed | FailureKind::Protocol | FailureKind::NeedsLogin => {
-                Kind::Agent
-            }
+            FailureKind::Refused { .. }
+            | FailureKind::UnknownModel { .. }
+            | FailureKind::ContextFull { .. }
+            | FailureKind::Crashed
+            | FailureKind::Protocol
+            | FailureKind::NeedsLogin => Kind::Agent,
             FailureKind::Forbidden => Kind::Forbidden,
             FailureKind::RateLimited => Kind::Provider,
             FailureKind::TimedOut => Kind::TimedOut,
@@ -139,7 +142,7 @@ impl From<Failure> for Problem {
             FailureKind::QuotaReached { retry_after } => Kind::QueueFull { retry_after },
             FailureKind::LimitReached => Kind::Agent,
             FailureKind::StoreFailed => Kind::StoreFull,
-            FailureKind::Unsupported => Kind::Invalid,
+            FailureKind::Unsupported | FailureKind::ToolsUnread => Kind::Invalid,
             FailureKind::ShuttingDown => Kind::Unavailable { retry_after: Duration::from_secs(5) },
             FailureKind::Internal => Kind::Internal,
         };

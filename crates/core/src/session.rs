@@ -2,7 +2,6 @@
 
 mod actor;
 mod agent;
-pub mod demand;
 mod given;
 mod handle;
 mod history_replay;
@@ -11,6 +10,7 @@ mod nameplate;
 mod overview;
 mod place;
 mod queue;
+mod reader;
 mod registry;
 mod unfinished;
 
@@ -19,4 +19,5 @@ pub use handle::{
     Submission, TurnState, Unanswered,
 };
 pub use overview::{ListWatch, SessionChange, SessionView, Standing, Watchers};
+pub use reader::SessionReader;
 pub use registry::{AgentSetup, NewSession, Sessions, SessionsConfig, Viewer};

@@ -57,6 +57,9 @@ impl ExitCode {
             FailureKind::TimedOut => Self::TimedOut,
             FailureKind::ShuttingDown => Self::Cancelled,
             FailureKind::Refused { .. }
+            | FailureKind::UnknownModel { .. }
+            | FailureKind::ContextFull { .. }
+            | FailureKind::ToolsUnread
             | FailureKind::RateLimited
             | FailureKind::Crashed
             | FailureKind::Protocol

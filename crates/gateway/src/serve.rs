@@ -28,15 +28,15 @@ use axum::Router;
 use gembridge_api::acp::{self as acp_api, Acp};
 use gembridge_api::admin::health::{self, Readiness};
 use gembridge_api::admin::metrics;
-use gembridge_api::catalog::{Catalog, CatalogConfig, UnknownModels};
 use gembridge_api::docs;
 use gembridge_api::frontend::Frontend;
 use gembridge_api::guard::body::BodyLimits;
 use gembridge_api::guard::{Guard, GuardConfig};
-use gembridge_api::openai::{self, OpenAi, OpenAiConfig, ToolResults};
+use gembridge_api::openai::{self, OpenAi, OpenAiConfig};
 use gembridge_api::routes;
 use gembridge_api::server::{Connections, Deadlines, Server, ServerConfig};
 use gembridge_api::ui;
+use gembridge_core::exchange::{Catalog, CatalogConfig, ExchangeConfig, Exchanges, UnknownModels};
 use gembridge_core::session::{Sessions, SessionsConfig};
 use gembridge_core::store::StoreError;
 use gembridge_process::{GuardProgram, Spawner};
@@ -123,23 +123,25 @@ fn open(
     let of_guests = agents::guest_limits(Allotment::of(live.live, None), &keys);
     let sessions = Sessions::new(Arc::new(audit::AuditedStore(store.clone())), setups, live).with_guests(of_guests);
     let sessions = Arc::new(sessions.with_tool_host(Arc::new(tools::Patient(tools.clone()))));
-    let openai = open_ai(&sessions, &served, context);
+    let catalog = catalog(&sessions, &served, settings);
+    let exchanges = exchanges(&sessions, &catalog, settings);
+    let openai = OpenAi::new(Arc::clone(&exchanges), OpenAiConfig::default());
     let readiness = Readiness::default();
     let tap = tap.map(open_tap).transpose()?;
-    let acp = acp::frontend(&sessions, &served, context, tap.clone().map(|tap| tap as Arc<dyn acp_api::Tap>));
+    let acp = acp::frontend(&sessions, catalog, &served, context, tap.clone().map(|tap| tap as Arc<dyn acp_api::Tap>));
     let operator =
         Operator::new(&Parts { served: &served, folders, guard: &guard, keys: &keys, acp: &acp, sessions: &sessions });
     let small = acp_api::tickets(&guard).merge(gembridge_api::admin::operator::routes(Arc::new(operator)));
     let open = health::routes(readiness.clone()).merge(acp_api::proof::routes(secret));
     let plain = plain_routes(small, acp_api::router(&acp), open.clone(), counted.clone());
-    let app = routes::app(&guard, [openai::frontend(Arc::clone(&openai)), plain]);
+    let app = routes::app(&guard, [openai::frontend(openai), plain]);
     let acp_port = acp_port(&acp, &guard, open, settings)?;
     warn_about(&addresses, &served, &reachable, settings);
     terminal::print(&Banner { addresses: &addresses, agent: &served[0].agent, key: shown }.text())?;
     let retiring = Retiring::new(store, &settings.sessions);
     let housekeeping = Housekeeping::new(&sessions, &keys, &served, settings, wanted);
     let withdrawal = Withdrawal::new(&sessions, &keys);
-    let upkeep = Upkeep::new(guard, keys, reachable, readiness, Arc::clone(&sessions), openai, served);
+    let upkeep = Upkeep::new(guard, keys, reachable, readiness, exchanges, served);
     let metrics = counted;
     Ok(Gateway {
         server,
@@ -250,20 +252,22 @@ fn guard_config(settings: &Settings, reachable: &AllowedOrigins) -> Result<Guard
     })
 }
 
-fn open_ai(sessions: &Arc<Sessions>, served: &[Served], context: &Context) -> Arc<OpenAi> {
-    let settings = &context.config.settings;
-    let default = &served[0];
-    let catalog = CatalogConfig {
-        default_agent: default.name.clone(),
+fn exchanges(sessions: &Arc<Sessions>, catalog: &Arc<Catalog>, settings: &Settings) -> Arc<Exchanges> {
+    let config = ExchangeConfig {
+        history_budget: usize::try_from(settings.openai.history.0).unwrap_or(usize::MAX),
+        show_agent_tools: settings.openai.show_tools.0,
+        ..ExchangeConfig::default()
+    };
+    Exchanges::new(Arc::clone(sessions), Arc::clone(catalog), config)
+}
+
+fn catalog(sessions: &Sessions, served: &[Served], settings: &Settings) -> Arc<Catalog> {
+    let config = CatalogConfig {
+        default_agent: served[0].name.clone(),
         mapped: models::mapping(settings),
         unknown: if settings.openai.strict_models.0 { UnknownModels::Refuse } else { UnknownModels::FallBack },
     };
-    let config = OpenAiConfig {
-        fold_budget: usize::try_from(settings.openai.history.0).unwrap_or(usize::MAX),
-        tool_results: if settings.openai.show_tools.0 { ToolResults::Shown } else { ToolResults::Hidden },
-        ..OpenAiConfig::default()
-    };
-    OpenAi::new(Arc::clone(sessions), Catalog::new(sessions, catalog), config)
+    Arc::new(Catalog::new(sessions, config))
 }
 
 /// The routes without an error envelope of their own. Where a route stands decides what it asks of its callers.

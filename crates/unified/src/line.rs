@@ -173,6 +173,15 @@ impl From<&Failure> for RunError {
                 code = Some(agents);
                 "refused"
             }
+            FailureKind::UnknownModel { code: agents } => {
+                code = Some(agents);
+                "unknown_model"
+            }
+            FailureKind::ContextFull { code: agents } => {
+                code = Some(agents);
+                "context_full"
+            }
+            FailureKind::ToolsUnread => "tools_unread",
             FailureKind::Unavailable { retry_after } => {
                 retry_after_ms = u64::try_from(retry_after.as_millis()).ok();
                 "unavailable"

@@ -89,7 +89,11 @@ impl From<Failure> for Refusal {
         let kind = failure.kind;
         let refusal = Self::from(Problem::from(failure));
         match kind {
-            FailureKind::Refused { code } if code != 0 => Self { code, ..refusal },
+            FailureKind::Refused { code } | FailureKind::UnknownModel { code } | FailureKind::ContextFull { code }
+                if code != 0 =>
+            {
+                Self { code, ..refusal }
+            }
             FailureKind::NeedsLogin => Self { code: UNAVAILABLE, data: json!({ "code": "auth_required" }), ..refusal },
             _ => refusal,
         }

@@ -7,17 +7,14 @@ use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::{Extensions, HeaderMap, HeaderName, HeaderValue, Response, header};
 use bytes::Bytes;
+use gembridge_core::exchange::{self, Certainty, Exchange, ExchangeObserver, NamedSession, Plan, Resolved, TokenCount};
 use gembridge_core::model::{SessionId, Timestamp};
 use uuid::Uuid;
 
-use super::answer::{Answers, Beginnings, Lane, Out};
-use super::begin::{Plan, begin};
-use super::decode::{Reply, Wishes};
-use super::encode::{Chunks, Head, Reading, ReadingOptions, Wholes};
-use super::order::{Order, Pin};
-use super::queue_clock::QueueClock;
-use super::{OpenAi, ToolResults, error, wire};
-use crate::catalog::{Certainty, Resolved};
+use super::body::AnswerBody;
+use super::decode::{self, Reply, RequestOptions};
+use super::encode::{Chunks, Head, WholeBody};
+use super::{OpenAi, error, wire};
 use crate::guard::memory_budget::BodyCharge;
 use crate::guard::record::{Notes, RequestNotes};
 use crate::identity::{Identity, RequestId, SESSION_HEADER};
@@ -76,10 +73,13 @@ const LARGE: usize = 256 << 10;
 /// As long as a model's name may be; what a client sends instead is not kept whole.
 const LONGEST_NAME: usize = 128;
 
+/// What a request wants, and what is to be done about it.
+type Read = (RequestOptions, Plan);
+
 /// One request on its way to an answer.
-pub(super) struct Call {
-    pub(super) app: Arc<OpenAi>,
-    pub(super) identity: Identity,
+struct Call {
+    app: Arc<OpenAi>,
+    identity: Identity,
     request: RequestId,
     notes: Option<RequestNotes>,
     received: Instant,
@@ -99,79 +99,111 @@ impl Call {
     async fn answer(self, headers: &HeaderMap, body: Body) -> Result<Response<Body>, Problem> {
         // Under the guard's limit, which has read it.
         let body = to_bytes(body, usize::MAX).await.map_err(|failure| unreadable(&failure))?;
-        let pin = self.pinned(headers).await;
-        let (call, order) = self.understood(body, pin).await?;
-        call.carry_out(order).await
+        let session = self.named_session(headers).await;
+        let (call, (options, plan)) = self.read(body, session).await?;
+        call.carry_out(&options, plan).await
+    }
+
+    async fn named_session(&self, headers: &HeaderMap) -> Result<Option<NamedSession>, Problem> {
+        // Other programs send ids of their own under this name. Those are labels, and name no session of ours.
+        let mut named = headers
+            .get_all(SESSION_HEADER)
+            .iter()
+            .filter_map(|value| SessionId::of_our_form(value.to_str().ok()?.trim()));
+        let Some(id) = named.next() else { return Ok(None) };
+        if named.any(|other| other != id) {
+            let message = "the request names two sessions; send `x-session-id` once";
+            return Err(Problem::invalid(SESSION_HEADER.as_str(), message));
+        }
+        self.note(|notes| notes.session = Some(id.to_string()));
+        Ok(Some(self.app.exchanges.named_session(id, &self.identity.viewer()).await?))
     }
 
     /// A large request is read beside the event loop, one at a time: whoever streams shall not wait for it, and no more
     /// than one is held in its parsed form.
-    async fn understood(self, body: Bytes, pin: Result<Option<Pin>, Problem>) -> Result<(Self, Order), Problem> {
+    async fn read(self, body: Bytes, session: Result<Option<NamedSession>, Problem>) -> Result<(Self, Read), Problem> {
         if body.len() <= LARGE {
-            let order = self.understand(&body, pin)?;
-            return Ok((self, order));
+            let read = self.understand(&body, session)?;
+            return Ok((self, read));
         }
         let reader = Arc::clone(&self.app.large_requests);
         let broken = || Problem::new(Kind::Internal, "the request could not be read");
         let _alone = reader.acquire().await.map_err(|_| broken())?;
         let reading = tokio::task::spawn_blocking(move || {
-            let order = self.understand(&body, pin);
-            (self, order)
+            let read = self.understand(&body, session);
+            (self, read)
         });
-        let (call, order) = reading.await.map_err(|_| broken())?;
-        Ok((call, order?))
+        let (call, read) = reading.await.map_err(|_| broken())?;
+        Ok((call, read?))
     }
 
-    async fn carry_out(mut self, order: Order) -> Result<Response<Body>, Problem> {
-        if order.is_new() {
-            // Before a session is made that nobody would use.
-            self.app.sessions.check_queue(&order.resolved.agent, &self.identity.principal)?;
+    /// Reads the request, once: what it wants, who answers, and what the agent is told. Nothing waits here.
+    fn understand(&self, body: &Bytes, session: Result<Option<NamedSession>, Problem>) -> Result<Read, Problem> {
+        let request = decode::parse(body)?;
+        self.note_asked(&request);
+        let session = session?;
+        let options = decode::options(&request)?;
+        let conversation = decode::conversation(&request, decode::Source(body))?;
+        let follow_up = decode::follow_up(&request, &conversation)?;
+        let exchanges = &self.app.exchanges;
+        let resolved = exchanges.resolve(&options.model, session.as_ref(), options.choices).map_err(error::problem)?;
+        self.note_used(&resolved);
+        if let Some(abilities) = exchanges.catalog().abilities(&resolved.agent) {
+            decode::check_abilities(&conversation, abilities, resolved.agent.as_str())?;
         }
-        let Order { wishes, resolved, plans, terms, fingerprint, left_out } = order;
-        let head = self.head(&resolved);
-        let out = match wishes.reply {
-            Reply::Whole => Out::Wholes(Wholes::new(head, plans.len())),
-            Reply::Stream { usage } => Out::Chunks(Chunks::new(head, plans.len(), usage)),
-        };
-        let options = ReadingOptions {
-            stop: wishes.stop.clone(),
-            limit: wishes.limit,
-            show_tools: self.app.config.tool_results == ToolResults::Shown,
-            calls: terms.calls,
-            demand: terms.demand,
-        };
-        let lane = |plan: Plan| {
-            let reading = Reading::new(options.clone(), fingerprint.clone());
-            let clock = QueueClock::default();
-            Lane::new(Box::pin(begin(Arc::clone(&self.app), plan, clock.clone())), reading, clock)
-        };
-        let lanes = plans.into_iter().map(lane).collect();
-        let (app, request, notes) = (Arc::clone(&self.app), self.request, self.notes.clone());
-        let queue = (resolved.agent.clone(), self.identity.principal.clone());
-        let mut answers = Answers::new(app, request, notes, lanes, out, queue, self.memory.take());
-        let mut beginnings = Beginnings { left_out, ..Beginnings::default() };
-        let mut response = match wishes.reply {
-            Reply::Whole => {
-                let body = answers.whole(&mut beginnings).await?;
-                with_type(Body::from(body), HeaderValue::from_static("application/json"))
-            }
-            Reply::Stream { .. } => {
-                answers.first_sign(&mut beginnings, self.app.config.first_sign).await?;
-                let mut response = with_type(Body::new(answers.into_body()), sse::CONTENT_TYPE);
-                response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-                response
-            }
-        };
-        self.describe(response.headers_mut(), &wishes, &resolved, &beginnings);
-        Ok(response)
+        let plan = exchanges.plan(exchange::Request {
+            principal: self.identity.principal.clone(),
+            viewer: self.identity.viewer(),
+            resolved,
+            session,
+            history: conversation.into(),
+            follow_up,
+            tools: options.tools.clone(),
+            output: options.format.clone(),
+            stop: options.stop.clone(),
+            limit: options.limit,
+            answers: options.choices,
+        });
+        Ok((options, plan.map_err(error::problem)?))
     }
 
-    fn head(&self, resolved: &Resolved) -> Head {
+    async fn carry_out(mut self, options: &RequestOptions, plan: Plan) -> Result<Response<Body>, Problem> {
+        let resolved = plan.resolved.clone();
+        let head = self.head(&resolved, options);
+        let observer = self.notes.clone().map(|notes| Box::new(Observer(notes)) as Box<dyn ExchangeObserver>);
+        let held = self.memory.take().map(|charge| Box::new(charge) as Box<dyn Send>);
+        let mut exchange = self.app.exchanges.start(plan, observer, held).map_err(error::problem)?;
+        match options.reply {
+            Reply::Whole => {
+                let mut body = WholeBody::new(head, options.choices);
+                exchange.finish(&mut body).await.map_err(error::problem)?;
+                let body = body.encode(exchange.tokens()).map_err(|error| {
+                    Problem::new(Kind::Agent, format!("the agent's text is not sound JSON: {error}"))
+                })?;
+                let mut response = with_type(Body::from(body), HeaderValue::from_static("application/json"));
+                self.describe(response.headers_mut(), options, &resolved, &exchange);
+                Ok(response)
+            }
+            Reply::Stream { usage } => {
+                let mut chunks = Chunks::new(head, options.choices, usage);
+                let config = &self.app.config;
+                exchange.first_sign(&mut chunks, config.first_sign).await.map_err(error::problem)?;
+                let mut response = with_type(Body::empty(), sse::CONTENT_TYPE);
+                response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+                self.describe(response.headers_mut(), options, &resolved, &exchange);
+                *response.body_mut() = Body::new(AnswerBody::new(exchange, chunks, self.request, config.keep_alive));
+                Ok(response)
+            }
+        }
+    }
+
+    fn head(&self, resolved: &Resolved, options: &RequestOptions) -> Head {
         Head {
             id: format!("chatcmpl-{}", Uuid::now_v7().simple()),
             created: Timestamp::now().0 / 1_000,
             model: resolved.shown().to_owned(),
-            system_fingerprint: self.app.catalog.fingerprint(&resolved.agent),
+            system_fingerprint: self.app.exchanges.catalog().fingerprint(&resolved.agent),
+            wording: options.wording,
         }
     }
 
@@ -182,48 +214,75 @@ impl Call {
     }
 
     /// What the client asks for, before anything of it is refused.
-    pub(super) fn note_asked(&self, request: &wire::ChatRequest<'_>) {
+    fn note_asked(&self, request: &wire::ChatRequest<'_>) {
         self.note(|notes| {
             notes.model_asked = request.model.as_deref().map(|model| model.chars().take(LONGEST_NAME).collect());
             notes.stream = Some(request.stream.unwrap_or(false));
         });
     }
 
-    pub(super) fn note_session(&self, session: SessionId) {
-        self.note(|notes| notes.session = Some(session.to_string()));
-    }
-
-    pub(super) fn note_used(&self, resolved: &Resolved) {
+    fn note_used(&self, resolved: &Resolved) {
         // A label of metrics must come from a list, never from a client.
         let listed = resolved.certainty == Certainty::Listed;
         let used = if listed { resolved.shown() } else { resolved.agent.as_str() };
         self.note(|notes| notes.model_used = Some(used.to_owned()));
     }
 
-    fn describe(&self, headers: &mut HeaderMap, wishes: &Wishes, resolved: &Resolved, beginnings: &Beginnings) {
+    fn describe(&self, headers: &mut HeaderMap, options: &RequestOptions, resolved: &Resolved, exchange: &Exchange) {
+        let meta = exchange.meta();
         let mut put = |name: HeaderName, value: &str| {
             // Names that a client made up come escaped; whatever else does not fit a header is left out.
             if let Ok(value) = HeaderValue::from_str(value) {
                 headers.insert(name, value);
             }
         };
-        if let Some(session) = &beginnings.session {
-            put(SESSION_HEADER, session);
+        if let Some(session) = &meta.session {
+            put(SESSION_HEADER, &session.to_string());
         }
-        if !wishes.ignored.is_empty() {
-            put(IGNORED, &wishes.ignored.join(", "));
+        if !options.ignored.is_empty() {
+            put(IGNORED, &options.ignored.join(", "));
         }
-        if beginnings.left_out > 0 {
-            put(LEFT_OUT, &beginnings.left_out.to_string());
-            tracing::info!(request = %self.request, messages = beginnings.left_out, "a history did not fit and was cut");
+        if meta.left_out > 0 {
+            put(LEFT_OUT, &meta.left_out.to_string());
+            tracing::info!(request = %self.request, messages = meta.left_out, "a history did not fit and was cut");
         }
         if resolved.fell_back {
             put(FALLBACK, resolved.shown());
-        } else if beginnings.default_model {
+        } else if meta.default_model {
             put(FALLBACK, resolved.agent.as_str());
         }
-        headers.insert(QUEUE, millis(beginnings.queued));
+        headers.insert(QUEUE, millis(exchange.queued()));
         headers.insert(PROCESSING, millis(self.received.elapsed()));
+    }
+}
+
+/// Notes what becomes of the request for the access log and the metrics.
+struct Observer(RequestNotes);
+
+impl ExchangeObserver for Observer {
+    fn session(&self, session: SessionId) {
+        self.0.edit(|notes| notes.session = Some(session.to_string()));
+    }
+
+    fn first_piece(&self) {
+        self.0.first_token();
+    }
+
+    fn failed(&self, why: &str) {
+        self.0.edit(|notes| {
+            notes.failure.get_or_insert_with(|| why.to_owned());
+        });
+    }
+
+    fn ended(&self, tokens: Option<TokenCount>) {
+        self.0.edit(|notes| {
+            notes.input_tokens = tokens.map(|tokens| tokens.input);
+            notes.output_tokens = tokens.map(|tokens| tokens.output);
+        });
+    }
+
+    fn queued(&self, waited: Duration) {
+        self.0.edit(|notes| notes.queued = Some(waited));
     }
 }
 

@@ -8,19 +8,20 @@ mod format;
 mod media;
 mod tools;
 
+use gembridge_core::exchange::{Counts, TokenLimit, Tools};
 use gembridge_core::tool_host::FormatSpec;
 
 use super::wire::{ChatRequest, Message, OneOrMany, Skipped, Unknown};
 use crate::problem::Problem;
 
-pub use conversation::{Source, check_abilities, conversation, for_prompts};
-pub use follow_up::{CallRef, CallResult, FollowUp, follow_up};
+pub use conversation::{Source, check_abilities, conversation};
+pub use follow_up::follow_up;
 pub(super) use format::PLACE as SCHEMA_PLACE;
-pub use tools::{AtOnce, Choice, OfferedTool, Tools, Wording};
+pub use tools::Wording;
 
 /// Everything of a request that is not its conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wishes {
+pub struct RequestOptions {
     pub model: String,
     pub reply: Reply,
     /// How many answers.
@@ -29,6 +30,7 @@ pub struct Wishes {
     pub stop: Vec<String>,
     pub limit: Option<TokenLimit>,
     pub tools: Tools,
+    pub wording: Wording,
     /// The form that the answer shall have. `None`: text.
     pub format: Option<FormatSpec>,
     /// Fields that have no effect.
@@ -41,19 +43,6 @@ pub enum Reply {
     Stream { usage: bool },
 }
 
-/// About how many tokens an answer may have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TokenLimit {
-    pub tokens: u64,
-    pub counts: Counts,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Counts {
-    Text,
-    TextAndThoughts,
-}
-
 const MOST_CHOICES: u64 = 8;
 
 pub fn parse(body: &[u8]) -> Result<ChatRequest<'_>, Problem> {
@@ -63,7 +52,7 @@ pub fn parse(body: &[u8]) -> Result<ChatRequest<'_>, Problem> {
     })
 }
 
-pub fn wishes(request: &ChatRequest<'_>) -> Result<Wishes, Problem> {
+pub fn options(request: &ChatRequest<'_>) -> Result<RequestOptions, Problem> {
     form::check(request)?;
     refuse(request)?;
     let model = request.model.as_deref().filter(|model| !model.is_empty());
@@ -75,15 +64,16 @@ pub fn wishes(request: &ChatRequest<'_>) -> Result<Wishes, Problem> {
     if request.stream_options.is_some() && !stream {
         return Err(Problem::invalid("stream_options", "`stream_options` needs `stream: true`"));
     }
-    let tools = tools::tools(request)?;
-    Ok(Wishes {
+    let (tools, wording) = tools::tools(request)?;
+    Ok(RequestOptions {
         model: model.to_owned(),
         reply: if stream { Reply::Stream { usage } } else { Reply::Whole },
         choices: choices(request.n)?,
         stop: stop(request)?,
         limit: limit(request)?,
-        ignored: ignored(request, tools.wording),
+        ignored: ignored(request, wording),
         tools,
+        wording,
         format: format::format(request.response_format.as_ref())?,
     })
 }

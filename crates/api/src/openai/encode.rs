@@ -1,31 +1,20 @@
-//! The events of a turn as this dialect's answer. Chunks and whole answers come from one reading of the events; they
-//! differ only in where the pieces go.
+//! Answers in this dialect's words: in chunks as they come, or whole.
 
-mod calls;
 mod chunk;
-mod cut;
-mod demanded;
-mod ending;
-mod measure;
-mod reading;
-mod surrogate;
-mod tool;
-mod usage;
 mod whole;
 
 #[cfg(test)]
 mod properties;
 
-pub(super) use calls::{CallOptions, Strict};
 pub(super) use chunk::Chunks;
-pub(super) use demanded::Unmet;
-pub(super) use ending::Ending;
-pub(super) use reading::{Reading, ReadingOptions};
-pub(super) use usage::Tally;
-pub(super) use whole::Wholes;
+pub(super) use whole::WholeBody;
 
 use std::sync::Arc;
 
+use gembridge_core::exchange::{Finish, TokenCount};
+use gembridge_core::model::ClientCall;
+
+use super::decode::Wording;
 use super::wire;
 
 /// What is the same in every chunk of an answer.
@@ -36,15 +25,33 @@ pub(super) struct Head {
     pub created: u64,
     pub model: String,
     pub system_fingerprint: Arc<str>,
+    pub wording: Wording,
 }
 
-/// Takes the pieces of one answer. Text comes as the body of a JSON string.
-pub(super) trait Pieces {
-    fn text(&mut self, escaped: &[u8]);
-    fn thought(&mut self, escaped: &[u8]);
-    fn refusal(&mut self, escaped: &[u8]);
-    /// The call at this place among those of the answer.
-    fn call(&mut self, at: usize, call: wire::CalledTool);
-    /// The only call, for clients of the older wording.
-    fn function_call(&mut self, call: wire::CalledFunction);
+fn call_of(call: &ClientCall) -> wire::CalledTool {
+    let arguments = String::from_utf8_lossy(&call.arguments.0).into_owned();
+    let function = wire::CalledFunction { name: call.tool.to_string(), arguments };
+    wire::CalledTool { index: None, id: call.id.to_string(), r#type: "function", function }
+}
+
+fn reason(finish: Finish, wording: Wording) -> wire::FinishReason {
+    match (finish, wording) {
+        (Finish::Stop, _) => wire::FinishReason::Stop,
+        (Finish::Length, _) => wire::FinishReason::Length,
+        (Finish::ContentFilter, _) => wire::FinishReason::ContentFilter,
+        (Finish::ToolCalls, Wording::Tools) => wire::FinishReason::ToolCalls,
+        (Finish::ToolCalls, Wording::Functions) => wire::FinishReason::FunctionCall,
+    }
+}
+
+impl From<TokenCount> for wire::Usage {
+    fn from(tokens: TokenCount) -> Self {
+        Self {
+            prompt_tokens: tokens.input,
+            completion_tokens: tokens.output,
+            total_tokens: tokens.total(),
+            prompt_tokens_details: wire::PromptTokens { cached_tokens: tokens.cached },
+            completion_tokens_details: wire::CompletionTokens { reasoning_tokens: tokens.reasoning },
+        }
+    }
 }

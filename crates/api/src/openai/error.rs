@@ -3,8 +3,10 @@
 
 use axum::response::Response;
 use bytes::BytesMut;
+use gembridge_core::exchange::{ExchangeError, Field};
 use serde::Serialize;
 
+use super::decode::{SCHEMA_PLACE, shortened};
 use crate::frontend;
 use crate::identity::RequestId;
 use crate::problem::{Kind, Problem};
@@ -27,6 +29,28 @@ struct Error<'a> {
 /// The whole response: status, `Retry-After`, body. The guard's refusals on this frontend's routes are written by it too.
 pub(super) fn response(problem: &Problem, id: &RequestId) -> Response {
     frontend::json_response(problem, json(problem, id))
+}
+
+/// What an exchange ended with, in this dialect's names of fields.
+pub(super) fn problem(error: ExchangeError) -> Problem {
+    let message = error.to_string();
+    let about = |kind, param: &str| Problem { kind, message: message.clone(), param: Some(param.to_owned()) };
+    match error {
+        ExchangeError::Core(error) => error.into(),
+        ExchangeError::Invalid { field: Field::Model, .. } => about(Kind::Invalid, "model"),
+        ExchangeError::Invalid { field: Field::Tools, .. } => about(Kind::Invalid, "tools"),
+        ExchangeError::Invalid { field: Field::Answers, .. } => about(Kind::Invalid, "n"),
+        ExchangeError::Invalid { field: Field::Output, .. } => about(Kind::Invalid, "response_format"),
+        ExchangeError::Invalid { field: Field::OutputSchema, .. } => {
+            Problem { message: shortened(&message), ..about(Kind::Invalid, SCHEMA_PLACE) }
+        }
+        ExchangeError::UnknownModel(_) => {
+            let message = format!("{message}; `GET /v1/models` lists those that do");
+            Problem { message, ..about(Kind::NotFound, "model") }
+        }
+        ExchangeError::NoToolCall(_) => Problem::new(Kind::NoToolCall, message),
+        ExchangeError::NoOutput(_) => Problem::new(Kind::NoOutput, message),
+    }
 }
 
 /// The last event of a stream that cannot go on.

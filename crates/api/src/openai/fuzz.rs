@@ -1,9 +1,10 @@
 //! What clients of the OpenAI API may send, mutated: nothing panics.
 
+use gembridge_core::exchange::for_prompts;
 use gembridge_core::model::PromptAbilities;
 use gembridge_testkit::fuzz::{Fuzz, signature};
 
-use super::decode::{self, Source, check_abilities, conversation, follow_up, for_prompts};
+use super::decode::{self, Source, check_abilities, conversation, follow_up};
 
 const WORDS: &[&str] = &[
     "\"model\":\"demo\",",
@@ -34,10 +35,10 @@ fn s31_fuzz_openai_request() {
             Ok(request) => request,
             Err(problem) => return signature(&(1, problem.param)),
         };
-        let wishes = decode::wishes(&request);
+        let options = decode::options(&request);
         let said = match conversation(&request, Source(&body)) {
             Ok(said) => said,
-            Err(problem) => return signature(&(2, problem.param, wishes.is_ok())),
+            Err(problem) => return signature(&(2, problem.param, options.is_ok())),
         };
         for able in [true, false] {
             let can = PromptAbilities { image: able, audio: able, embedded: able };
@@ -45,7 +46,7 @@ fn s31_fuzz_openai_request() {
             drop(for_prompts(&said, can));
         }
         let follows = follow_up(&request, &said).map(|follows| follows.is_some());
-        let ignored = wishes.map(|wishes| wishes.ignored).map_err(|problem| problem.param);
+        let ignored = options.map(|options| options.ignored).map_err(|problem| problem.param);
         signature(&(3, said.len(), follows.ok(), ignored))
     });
 }

@@ -10,10 +10,10 @@ use gembridge_core::model::Timestamp;
 use serde::Serialize;
 
 use super::{OpenAi, error, wire};
-use crate::catalog::Entry;
 use crate::identity::{Identity, RequestId};
 use crate::path::PathName;
 use crate::problem::{Kind, Problem};
+use gembridge_core::exchange::Entry;
 
 /// Lists what can run: agents, their models, and mapped names.
 #[utoipa::path(
@@ -21,8 +21,8 @@ use crate::problem::{Kind, Problem};
     responses((status = 200, description = "What can be named as `model`", body = wire::ModelList))
 )]
 pub(super) async fn list(State(app): State<Arc<OpenAi>>, Extension(identity): Extension<Identity>) -> Response<Body> {
-    app.catalog.learn(&identity.principal).await;
-    let data = app.catalog.list().into_iter().map(entry).collect();
+    app.exchanges.catalog().learn(&identity.principal).await;
+    let data = app.exchanges.catalog().list().into_iter().map(entry).collect();
     json(&wire::ModelList { object: "list", data })
 }
 
@@ -46,8 +46,8 @@ pub(super) async fn get(
         Ok(PathName(id)) => id,
         Err(problem) => return error::response(&problem, &request),
     };
-    app.catalog.learn(&identity.principal).await;
-    if let Some(found) = app.catalog.entry(&id) {
+    app.exchanges.catalog().learn(&identity.principal).await;
+    if let Some(found) = app.exchanges.catalog().entry(&id) {
         return json(&entry(found));
     }
     let shown: String = id.chars().take(64).flat_map(char::escape_default).collect();

@@ -200,7 +200,7 @@ async fn a_full_context_ends_with_length_and_the_next_request_folds() {
     let troupe = Troupe::new(|scene| match scene.prompt.as_str() {
         "one" => vec![vec![text("ON"), stopped(Stop::MaxTokens)]],
         "again" => vec![vec![gembridge_core::driver::Signal::Failed(Failure::new(
-            FailureKind::Refused { code: 400 },
+            FailureKind::ContextFull { code: 400 },
             "the input token count exceeds the maximum number of tokens allowed",
         ))]],
         _ => vec![vec![text("fine"), done()]],
@@ -340,7 +340,7 @@ async fn a_request_names_one_session_and_gets_one_answer_from_it() {
 async fn a_history_that_does_not_fit_loses_its_oldest_messages_and_says_so() {
     let troupe = shouting();
     let mut setting = Setting::default();
-    setting.config.fold_budget = 200;
+    setting.exchange.history_budget = 200;
     let stage = Stage::with(&[("played", &troupe)], setting).await;
     let long = "x".repeat(100);
     let answer = stage
@@ -418,7 +418,7 @@ async fn sessions_made_ahead_are_used_and_leave_nothing_behind() {
         assert_eq!(troupe.opened(), turn + 1, "a session in which nothing was said has no agent");
     }
     assert!((5..=7).contains(&list().await));
-    stage.app.settle().await;
+    stage.exchanges.settle().await;
     assert_eq!(list().await, 5);
     assert_eq!(stage.ask(&chat(&[("user", "one")])).await.text(), "ONE");
 }

@@ -39,12 +39,12 @@ async fn r8_a_turn_that_somebody_else_watches_goes_on() {
     let handle = stage.session(&stream.headers).await;
     let mut watcher = handle.attach(From::After(Seq::START), Pace::Own).await.unwrap();
     drop(stream);
-    stage.app.settle().await;
+    stage.exchanges.settle().await;
     // The server sees the connection go at its own pace: the count of followers tells when it did.
     while handle.describe().await.unwrap().followers > 1 {
         tokio::task::yield_now().await;
     }
-    stage.app.settle().await;
+    stage.exchanges.settle().await;
     troupe.does(0, [text("b"), done()]).await;
     loop {
         let batch = watcher.follow.recv().await.expect("the session is there");

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use gembridge_api::catalog::UnknownModels;
 use gembridge_core::driver::{Change, Signal};
+use gembridge_core::exchange::UnknownModels;
 use gembridge_core::model::{Failure, FailureKind};
 use serde_json::{Value, json};
 
@@ -90,7 +90,7 @@ async fn a_name_that_nobody_has_falls_back_and_says_so() {
 
 /// Sessions that stay when everything has settled.
 async fn kept(stage: &Stage) -> usize {
-    stage.app.settle().await;
+    stage.exchanges.settle().await;
     stage.sessions.list(&gembridge_core::session::Viewer::Admin, 100).await.unwrap().len()
 }
 
@@ -196,7 +196,7 @@ async fn a_mapped_model_that_fails_at_the_prompt_makes_way_for_the_default() {
     let agent = Troupe::new(|scene| match scene.agent {
         0 => {
             let message = "agent `first` failed (500): models/gone is not found for API version v1beta";
-            vec![vec![Signal::Failed(Failure::new(FailureKind::Refused { code: 500 }, message))]]
+            vec![vec![Signal::Failed(Failure::new(FailureKind::UnknownModel { code: 500 }, message))]]
         }
         _ => vec![vec![text("ok"), done()]],
     })

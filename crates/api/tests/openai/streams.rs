@@ -158,7 +158,7 @@ async fn the_agents_own_tools_are_no_tool_calls() {
     assert!(!answer.body.contains("tool_calls"));
 
     let mut setting = Setting::default();
-    setting.config.tool_results = gembridge_api::openai::ToolResults::Shown;
+    setting.exchange.show_agent_tools = true;
     let shown = Stage::with(&[("played", &troupe)], setting).await;
     let answer = shown.ask(&chat(&[("user", "hi")])).await;
     assert_eq!(answer.text(), "### read `a.txt`\n\n> one\n> two\n\nIt says one, two.");

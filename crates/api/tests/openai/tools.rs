@@ -330,7 +330,7 @@ async fn a_turn_that_waits_outlives_the_answer_but_not_a_client_that_left_before
     let client = Client::new("how is Paris?");
     let (answer, waiting) = called(&stage, &troupe, &tools, &client).await;
     assert_eq!(ids(&answer).len(), 1);
-    stage.app.settle().await;
+    stage.exchanges.settle().await;
     assert!(!troupe.orders(0).contains(&Order::Cancel), "{:?}", troupe.orders(0));
     let request = client.request();
     tokio::select! {

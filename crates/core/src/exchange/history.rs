@@ -1,6 +1,8 @@
 //! A conversation as one prompt, for an agent that has not heard it.
 
-use crate::model::{Message, Prompt, Role};
+use std::borrow::Cow;
+
+use crate::model::{Content, Message, Part, Prompt, PromptAbilities, Role};
 
 /// A conversation in one prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,3 +50,24 @@ pub fn news(messages: &[Message]) -> Prompt {
 
 /// About what the name of a speaker and the lines around it take.
 const HEADING: usize = 16;
+
+/// The conversation as an agent can be told it: what tools gave back reaches it by its tool server, whatever kind it is,
+/// but not in a prompt.
+pub fn for_prompts(conversation: &[Message], abilities: PromptAbilities) -> Cow<'_, [Message]> {
+    let is_foreign = |content: &Content| !abilities.takes(content);
+    let needs_words = |message: &Message| message.role == Role::Tool && message.content().any(is_foreign);
+    if !conversation.iter().any(needs_words) {
+        return Cow::Borrowed(conversation);
+    }
+    let in_words = |part: &Part| match part {
+        Part::Content(content) if is_foreign(content) => Part::text(NOT_TOLD),
+        part => part.clone(),
+    };
+    let message = |message: &Message| match message.role {
+        Role::Tool => Message { role: message.role, parts: message.parts.iter().map(in_words).collect() },
+        Role::System | Role::User | Role::Assistant => message.clone(),
+    };
+    conversation.iter().map(message).collect()
+}
+
+const NOT_TOLD: &str = "(something that is not text, and that cannot be shown here)";

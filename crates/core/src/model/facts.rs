@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Event, Opaque};
+use super::{Content, Event, Opaque};
 
 /// What the agent said in its handshake.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,6 +24,18 @@ pub struct PromptAbilities {
     pub image: bool,
     pub audio: bool,
     pub embedded: bool,
+}
+
+impl PromptAbilities {
+    /// Whether the agent takes this in a prompt.
+    pub fn takes(self, content: &Content) -> bool {
+        match content {
+            Content::Image { .. } => self.image,
+            Content::Audio { .. } => self.audio,
+            Content::Blob { .. } | Content::Document { .. } => self.embedded,
+            Content::Text(_) | Content::Link { .. } | Content::Other { .. } => true,
+        }
+    }
 }
 
 /// What is true of a session now; it changes as the agent reports changes.

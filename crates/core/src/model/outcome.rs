@@ -42,6 +42,12 @@ pub struct Failure {
 pub enum FailureKind {
     /// The agent answered with an error of its own; `code` is the agent's.
     Refused { code: i64 },
+    /// The agent's provider does not have the model; `code` is the agent's.
+    UnknownModel { code: i64 },
+    /// The conversation is too long for the model; `code` is the agent's.
+    ContextFull { code: i64 },
+    /// The agent did not read the list of tools that it was offered.
+    ToolsUnread,
     /// The agent's provider asks to slow down.
     RateLimited,
     /// The agent's process ended.

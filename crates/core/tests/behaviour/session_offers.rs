@@ -63,7 +63,7 @@ async fn an_agent_that_does_not_read_the_list_does_not_get_the_prompt() {
     let mut agent = world.desk.open("a").await;
     let mut place = world.tools.next().await;
     let outcome = reader.until_ended(TurnId(1)).await;
-    assert_eq!(interrupted_by(&outcome), Some(FailureKind::Unsupported));
+    assert_eq!(interrupted_by(&outcome), Some(FailureKind::ToolsUnread));
     assert!(matches!(&outcome, Outcome::Interrupted(failure) if failure.message.contains("within 10 s")));
     assert!(agent.is_left_alone());
     // It comes late: the next prompt finds the list read.
@@ -114,7 +114,7 @@ async fn a_list_that_is_not_read_again_ends_the_turn_before_it_starts() {
     agent.does([done()]).await;
     reader.until_ended(TurnId(1)).await;
     after(&session, 1, "other", offer(&["touch"])).await.unwrap();
-    assert_eq!(interrupted_by(&reader.until_ended(TurnId(2)).await), Some(FailureKind::Unsupported));
+    assert_eq!(interrupted_by(&reader.until_ended(TurnId(2)).await), Some(FailureKind::ToolsUnread));
     assert!(agent.is_left_alone());
 }
 

@@ -21,9 +21,33 @@ pub(super) fn failure(agent: &str, quirks: &[Quirk], error: &RpcError) -> Failur
             FailureKind::RateLimited,
             format!("the provider of agent `{agent}` asks to slow down ({code}): {told}"),
         ),
-        code => Failure::new(FailureKind::Refused { code }, format!("agent `{agent}` failed ({code}): {told}")),
+        code => Failure::new(kind(code, &told), format!("agent `{agent}` failed ({code}): {told}")),
     }
 }
+
+/// Providers say in words what is wrong with a request, and agents pass the words on.
+fn kind(code: i64, told: &str) -> FailureKind {
+    let told = told.to_lowercase();
+    let says = |words: &[&str]| words.iter().any(|words| told.contains(words));
+    if says(&CONTEXT_FULL) {
+        return FailureKind::ContextFull { code };
+    }
+    if told.contains("model") && says(&UNKNOWN_MODEL) {
+        return FailureKind::UnknownModel { code };
+    }
+    FailureKind::Refused { code }
+}
+
+const CONTEXT_FULL: [&str; 6] = [
+    "context window",
+    "context length",
+    "context_length_exceeded",
+    "maximum number of tokens",
+    "input token count",
+    "prompt is too long",
+];
+
+const UNKNOWN_MODEL: [&str; 5] = ["not found", "not_found", "is not supported", "does not exist", "unknown model"];
 
 /// The agent's own words, with the detail that some agents put beside the message.
 fn told(error: &RpcError) -> String {
@@ -50,4 +74,28 @@ const MOST_TOLD: usize = 2_000;
 
 pub(super) fn protocol(agent: &str, what: impl std::fmt::Display) -> Failure {
     Failure::new(FailureKind::Protocol, format!("agent `{agent}` broke the protocol: {what}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_providers_have_kinds() {
+        let unknown = FailureKind::UnknownModel { code: 500 };
+        let full = FailureKind::ContextFull { code: 500 };
+        let refused = FailureKind::Refused { code: 500 };
+        for (told, expected) in [
+            ("models/gone is not found for API version v1beta", unknown),
+            ("The model `x` does not exist", unknown),
+            ("not_found_error: model: claude-x", unknown),
+            ("This model's maximum context length is 8192 tokens", full),
+            ("the input token count (1048600) exceeds the maximum number of tokens allowed", full),
+            ("Prompt is too long", full),
+            ("file not found", refused),
+            ("the model is overloaded", refused),
+        ] {
+            assert_eq!(kind(500, told), expected, "{told}");
+        }
+    }
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use gembridge_api::acp::{Acp, AcpConfig, AcpParts, AgentCard, ClientServers, Execution, Tap, TrustedFolders};
-use gembridge_api::catalog::{Catalog, CatalogConfig, UnknownModels};
+use gembridge_core::exchange::Catalog;
 use gembridge_core::session::Sessions;
 use gembridge_drivers::profile;
 
@@ -37,17 +37,18 @@ impl TrustedFolders for TrustList {
     }
 }
 
-pub fn frontend(sessions: &Arc<Sessions>, served: &[Served], context: &Context, tap: Option<Arc<dyn Tap>>) -> Arc<Acp> {
+pub fn frontend(
+    sessions: &Arc<Sessions>,
+    catalog: Arc<Catalog>,
+    served: &[Served],
+    context: &Context,
+    tap: Option<Arc<dyn Tap>>,
+) -> Arc<Acp> {
     let settings = &context.config.settings;
-    let catalog = CatalogConfig {
-        default_agent: served[0].name.clone(),
-        mapped: std::collections::BTreeMap::new(),
-        unknown: UnknownModels::Refuse,
-    };
     let servers = if settings.acp.allow_mcp_servers.0 { ClientServers::Allowed } else { ClientServers::Refused };
     Acp::new(AcpParts {
         sessions: Arc::clone(sessions),
-        catalog: Catalog::new(sessions, catalog),
+        catalog,
         agents: served.iter().map(card).collect(),
         folders: Arc::new(TrustList {
             config_folder: context.config.folders.config.clone(),

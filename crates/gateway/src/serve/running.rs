@@ -11,8 +11,8 @@ use gembridge_api::admin::health::Readiness;
 use gembridge_api::admin::metrics::{self, names};
 use gembridge_api::guard::Guard;
 use gembridge_api::guard::rate::Rate;
-use gembridge_api::openai::OpenAi;
 use gembridge_api::server::{Drained, Server, Stop};
+use gembridge_core::exchange::Exchanges;
 use gembridge_core::session::Sessions;
 use gembridge_process::Spawner;
 use gembridge_tools::ToolBridge;
@@ -143,7 +143,7 @@ impl Gateway {
             if let Some(tap) = &tap {
                 tap.close();
             }
-            upkeep.openai.settle().await;
+            upkeep.exchanges.settle().await;
             spawner.shut_down().await;
         };
         tokio::select! {
@@ -169,8 +169,7 @@ pub struct Upkeep {
     keys: Arc<FileKeys>,
     reachable: AllowedOrigins,
     readiness: Readiness,
-    sessions: Arc<Sessions>,
-    openai: Arc<OpenAi>,
+    exchanges: Arc<Exchanges>,
     served: Vec<Served>,
 }
 
@@ -180,17 +179,16 @@ impl Upkeep {
         keys: Arc<FileKeys>,
         reachable: AllowedOrigins,
         readiness: Readiness,
-        sessions: Arc<Sessions>,
-        openai: Arc<OpenAi>,
+        exchanges: Arc<Exchanges>,
         served: Vec<Served>,
     ) -> Self {
-        Self { guard, keys, reachable, readiness, sessions, openai, served }
+        Self { guard, keys, reachable, readiness, exchanges, served }
     }
 
     fn look(&mut self) {
         self.keys.refresh();
         self.reachable.refresh(&self.guard);
-        for (agent, line) in self.sessions.queues() {
+        for (agent, line) in self.exchanges.sessions().queues() {
             let waiting = f64::from(u32::try_from(line.waiting).unwrap_or(u32::MAX));
             ::metrics::gauge!(names::QUEUE_DEPTH, "agent" => agent.as_str().to_owned()).set(waiting);
         }

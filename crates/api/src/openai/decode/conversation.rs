@@ -1,7 +1,5 @@
 //! The messages of a request in the core's words. Their texts stay slices of the request's body where they can.
 
-use std::borrow::Cow;
-
 use bytes::Bytes;
 use gembridge_core::model::{CallName, Content, Message, Part, PromptAbilities, Role, Text};
 
@@ -165,52 +163,25 @@ fn add_parts(parts: &mut Vec<Part>, at: usize, content: &wire::Content<'_>, body
     Ok(())
 }
 
-/// The conversation as this agent can be told it: what tools gave back reaches it by its tool server, whatever kind it
-/// is, but not in a prompt.
-pub fn for_prompts(conversation: &[Message], abilities: PromptAbilities) -> Cow<'_, [Message]> {
-    let is_foreign = |content: &Content| takes(abilities, content).is_some_and(|takes| !takes.able);
-    let needs_words = |message: &Message| message.role == Role::Tool && message.content().any(is_foreign);
-    if !conversation.iter().any(needs_words) {
-        return Cow::Borrowed(conversation);
-    }
-    let in_words = |part: &Part| match part {
-        Part::Content(content) if is_foreign(content) => Part::text(NOT_TOLD),
-        part => part.clone(),
-    };
-    let message = |message: &Message| match message.role {
-        Role::Tool => Message { role: message.role, parts: message.parts.iter().map(in_words).collect() },
-        Role::System | Role::User | Role::Assistant => message.clone(),
-    };
-    conversation.iter().map(message).collect()
-}
-
-const NOT_TOLD: &str = "(something that is not text, and that cannot be shown here)";
-
-struct Takes {
-    able: bool,
-    what: &'static str,
-}
-
-/// `None`: every agent takes it.
-fn takes(abilities: PromptAbilities, content: &Content) -> Option<Takes> {
-    match content {
-        Content::Image { .. } => Some(Takes { able: abilities.image, what: "images" }),
-        Content::Audio { .. } => Some(Takes { able: abilities.audio, what: "audio" }),
-        Content::Blob { .. } | Content::Document { .. } => Some(Takes { able: abilities.embedded, what: "files" }),
-        Content::Text(_) | Content::Link { .. } | Content::Other { .. } => None,
-    }
-}
-
 /// Refuses what the agent cannot take in a prompt.
 pub fn check_abilities(conversation: &[Message], abilities: PromptAbilities, agent: &str) -> Result<(), Problem> {
     // A tool's results reach the agent by its tool server, which takes every kind.
     let prompted = conversation.iter().enumerate().filter(|(_, message)| message.role != Role::Tool);
     for (at, message) in prompted {
-        let mut foreign = message.content().filter_map(|content| takes(abilities, content)).filter(|takes| !takes.able);
-        if let Some(Takes { what, .. }) = foreign.next() {
+        if let Some(foreign) = message.content().find(|content| !abilities.takes(content)) {
+            let what = kind(foreign);
             let message = format!("agent `{agent}` takes no {what} in a prompt; leave them out or name another");
             return Err(Problem::invalid(format!("messages[{at}].content"), message));
         }
     }
     Ok(())
+}
+
+fn kind(content: &Content) -> &'static str {
+    match content {
+        Content::Image { .. } => "images",
+        Content::Audio { .. } => "audio",
+        Content::Blob { .. } | Content::Document { .. } => "files",
+        Content::Text(_) | Content::Link { .. } | Content::Other { .. } => "blocks of this kind",
+    }
 }

@@ -2,35 +2,12 @@
 
 use std::borrow::Cow;
 
+use gembridge_core::exchange::{CallRef, CallResult, FollowUp};
 use gembridge_core::model::{Content, Message, ReturnOutcome, Role, ToolReturn, blocks_with_names};
 
 use super::brief;
 use crate::openai::wire::{self, ChatRequest, ToolCall};
 use crate::problem::Problem;
-
-/// What came after the last answer, which called tools.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FollowUp {
-    pub results: Vec<CallResult>,
-    /// Calls of that answer without a result.
-    pub unanswered: Vec<CallRef>,
-    /// What else was said since, each with its speaker's name.
-    pub more: Vec<Content>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CallResult {
-    pub call: CallRef,
-    pub result: ToolReturn,
-}
-
-/// A call, in the client's words.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum CallRef {
-    Id(String),
-    /// Older clients name the tool alone.
-    Tool(String),
-}
 
 /// `None`: the request does not go on with calls. Only what stands after the last answer counts: what was called and
 /// given back before is history.

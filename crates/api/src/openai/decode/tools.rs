@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use bytes::Bytes;
+use gembridge_core::exchange::{AtOnce, CallIds, OfferedTool, ToolChoice as Choice, Tools};
 use gembridge_core::model::{ClientTool, Opaque};
 
 use super::brief;
@@ -10,31 +11,6 @@ use crate::openai::wire::{
     AllowedTools, ChatRequest, Function, Raw, Skipped, Str, Tool, ToolChoice, ToolName, Unknown, WordOr,
 };
 use crate::problem::Problem;
-
-/// What a request says about tools.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tools {
-    /// Those that the agent may call.
-    pub offered: Vec<OfferedTool>,
-    pub choice: Choice,
-    pub wording: Wording,
-    pub at_once: AtOnce,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OfferedTool {
-    pub tool: ClientTool,
-    /// Arguments that do not fit the schema are no use to the client.
-    pub strict: bool,
-}
-
-/// Whether the agent calls one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Choice {
-    AsItLikes,
-    Never,
-    Always,
-}
 
 /// The words in which calls are told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,14 +21,7 @@ pub enum Wording {
     Functions,
 }
 
-/// How many calls one answer may carry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AtOnce {
-    One,
-    Many,
-}
-
-pub(super) fn tools(request: &ChatRequest<'_>) -> Result<Tools, Problem> {
+pub(super) fn tools(request: &ChatRequest<'_>) -> Result<(Tools, Wording), Problem> {
     let tools = request.tools.as_ref().map_or(&[][..], |list| &list.0);
     let functions = request.functions.as_ref().map_or(&[][..], |list| &list.0);
     if !tools.is_empty() && !functions.is_empty() {
@@ -72,7 +41,12 @@ pub(super) fn tools(request: &ChatRequest<'_>) -> Result<Tools, Problem> {
         Wording::Functions => function_choice(request.function_call.as_ref(), &mut offered)?,
     };
     let one = wording == Wording::Functions || request.parallel_tool_calls == Some(false);
-    Ok(Tools { offered, choice, wording, at_once: if one { AtOnce::One } else { AtOnce::Many } })
+    let at_once = if one { AtOnce::One } else { AtOnce::Many };
+    let call_ids = match wording {
+        Wording::Tools => CallIds::Told,
+        Wording::Functions => CallIds::Missing,
+    };
+    Ok((Tools { offered, choice, call_ids, at_once }, wording))
 }
 
 fn of_tool(at: usize, tool: &Tool<'_>) -> Result<OfferedTool, Problem> {
@@ -130,18 +104,18 @@ fn check_names(offered: &[OfferedTool], list: &str) -> Result<(), Problem> {
 
 fn tool_choice(choice: Option<&WordOr<'_, ToolChoice<'_>>>, offered: &mut Vec<OfferedTool>) -> Result<Choice, Problem> {
     match choice {
-        None => Ok(Choice::AsItLikes),
+        None => Ok(Choice::Auto),
         Some(WordOr::Word(word)) => match &**word {
             "required" if offered.is_empty() => {
                 Err(Problem::invalid("tool_choice", "`tool_choice` is `required`, but there are no `tools`"))
             }
-            "required" => Ok(Choice::Always),
+            "required" => Ok(Choice::Required),
             word => free_choice("tool_choice", word, offered),
         },
         Some(WordOr::Object(choice)) => match (choice.kind.as_deref(), &choice.function, &choice.allowed_tools) {
             (Some("function"), Some(function), _) => {
                 keep(offered, "tool_choice.function.name", &[function])?;
-                Ok(Choice::Always)
+                Ok(Choice::Required)
             }
             (Some("allowed_tools"), _, Some(allowed)) => allowed_tools(allowed, offered),
             (kind, _, _) => Err(unknown_choice("tool_choice", kind.unwrap_or_default())),
@@ -152,7 +126,7 @@ fn tool_choice(choice: Option<&WordOr<'_, ToolChoice<'_>>>, offered: &mut Vec<Of
 /// A choice in a word, of those that both fields have.
 fn free_choice(field: &str, word: &str, offered: &mut Vec<OfferedTool>) -> Result<Choice, Problem> {
     match word {
-        "auto" => Ok(Choice::AsItLikes),
+        "auto" => Ok(Choice::Auto),
         "none" => {
             offered.clear();
             Ok(Choice::Never)
@@ -165,8 +139,8 @@ fn allowed_tools(allowed: &AllowedTools<'_>, offered: &mut Vec<OfferedTool>) -> 
     let names = allowed.tools.iter().flat_map(|list| &list.0).filter_map(|tool| tool.function.as_deref());
     keep(offered, "tool_choice.allowed_tools.tools", &names.collect::<Vec<_>>())?;
     match allowed.mode.as_deref() {
-        Some("auto") => Ok(Choice::AsItLikes),
-        Some("required") if !offered.is_empty() => Ok(Choice::Always),
+        Some("auto") => Ok(Choice::Auto),
+        Some("required") if !offered.is_empty() => Ok(Choice::Required),
         other => Err(unknown_choice("tool_choice.allowed_tools.mode", other.unwrap_or_default())),
     }
 }
@@ -176,11 +150,11 @@ fn function_choice(
     offered: &mut Vec<OfferedTool>,
 ) -> Result<Choice, Problem> {
     match choice {
-        None => Ok(Choice::AsItLikes),
+        None => Ok(Choice::Auto),
         Some(WordOr::Word(word)) => free_choice("function_call", word, offered),
         Some(WordOr::Object(name)) => {
             keep(offered, "function_call.name", &[name])?;
-            Ok(Choice::Always)
+            Ok(Choice::Required)
         }
     }
 }

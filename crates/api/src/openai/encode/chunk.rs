@@ -2,9 +2,11 @@
 //! was serialised once.
 
 use bytes::{BufMut as _, Bytes, BytesMut};
-use gembridge_core::model::Text;
+use gembridge_core::exchange::{AnswerSink, Finish, TokenCount};
+use gembridge_core::model::{AgentName, ClientCall, Text};
 
-use super::{Head, Pieces};
+use super::{Head, call_of, reason};
+use crate::openai::decode::Wording;
 use crate::openai::wire;
 use crate::sse;
 
@@ -43,7 +45,7 @@ impl Chunks {
     }
 
     /// Another model answers than the one that was asked. What was sent already keeps its name.
-    pub(in crate::openai) fn rename(&mut self, model: &str) {
+    fn rename(&mut self, model: &str) {
         model.clone_into(&mut self.head.model);
         let choices = self.templates.len();
         if self.fresh {
@@ -69,21 +71,10 @@ impl Chunks {
         Templates { text: self.template(index, text), thought: self.template(index, thought) }
     }
 
-    /// Where the text of this answer goes.
-    pub(in crate::openai) fn of(&mut self, index: usize) -> ChunkPieces<'_> {
-        self.fresh = false;
-        ChunkPieces { chunks: self, index }
-    }
-
-    pub(in crate::openai) fn finish(&mut self, index: usize, reason: wire::FinishReason) {
-        let last = self.chunk(index, wire::Delta::default(), Some(reason));
-        self.out.put_slice(&last);
-    }
-
     /// The end of the stream.
-    pub(in crate::openai) fn end(&mut self, usage: wire::Usage) {
+    pub(in crate::openai) fn end(&mut self, tokens: TokenCount) {
         if self.usage {
-            let last = event(&self.wire(Vec::new(), wire::ChunkUsage::Sum(usage)));
+            let last = event(&self.wire(Vec::new(), wire::ChunkUsage::Sum(tokens.into())));
             self.out.put_slice(&last);
         }
         sse::data(&mut self.out, b"[DONE]");
@@ -130,40 +121,49 @@ fn event(chunk: &wire::CompletionChunk<'_>) -> Vec<u8> {
     sse::json(chunk).expect("a chunk holds strings and numbers only")
 }
 
-pub(in crate::openai) struct ChunkPieces<'a> {
-    chunks: &'a mut Chunks,
-    index: usize,
-}
-
-impl ChunkPieces<'_> {
+impl Chunks {
     /// A chunk of its own: what is not text comes once, and is not worth a template.
-    fn put(&mut self, delta: wire::Delta<'_>) {
-        let chunk = self.chunks.chunk(self.index, delta, None);
-        self.chunks.out.put_slice(&chunk);
+    fn put(&mut self, index: usize, delta: wire::Delta<'_>) {
+        self.fresh = false;
+        let chunk = self.chunk(index, delta, None);
+        self.out.put_slice(&chunk);
     }
 }
 
-impl Pieces for ChunkPieces<'_> {
-    fn text(&mut self, escaped: &[u8]) {
-        self.chunks.templates[self.index].text.fill(escaped, &mut self.chunks.out);
+impl AnswerSink for Chunks {
+    fn default_model(&mut self, agent: &AgentName) {
+        self.rename(agent.as_str());
     }
 
-    fn thought(&mut self, escaped: &[u8]) {
-        self.chunks.templates[self.index].thought.fill(escaped, &mut self.chunks.out);
+    fn text(&mut self, answer: usize, escaped: &[u8]) {
+        self.fresh = false;
+        self.templates[answer].text.fill(escaped, &mut self.out);
     }
 
-    fn refusal(&mut self, escaped: &[u8]) {
+    fn thought(&mut self, answer: usize, escaped: &[u8]) {
+        self.fresh = false;
+        self.templates[answer].thought.fill(escaped, &mut self.out);
+    }
+
+    fn refusal(&mut self, answer: usize, escaped: &[u8]) {
         let text = Text::escaped(Bytes::copy_from_slice(escaped));
-        self.put(wire::Delta { refusal: Some(&text.to_str()), ..wire::Delta::default() });
+        self.put(answer, wire::Delta { refusal: Some(&text.to_str()), ..wire::Delta::default() });
     }
 
-    fn call(&mut self, at: usize, call: wire::CalledTool) {
-        let call = wire::CalledTool { index: Some(at), ..call };
-        self.put(wire::Delta { tool_calls: &[call], ..wire::Delta::default() });
+    fn call(&mut self, answer: usize, number: usize, call: &ClientCall) {
+        let call = wire::CalledTool { index: Some(number), ..call_of(call) };
+        match self.head.wording {
+            Wording::Tools => self.put(answer, wire::Delta { tool_calls: &[call], ..wire::Delta::default() }),
+            Wording::Functions => {
+                self.put(answer, wire::Delta { function_call: Some(&call.function), ..wire::Delta::default() });
+            }
+        }
     }
 
-    fn function_call(&mut self, call: wire::CalledFunction) {
-        self.put(wire::Delta { function_call: Some(&call), ..wire::Delta::default() });
+    fn finish(&mut self, answer: usize, finish: Finish) {
+        self.fresh = false;
+        let last = self.chunk(answer, wire::Delta::default(), Some(reason(finish, self.head.wording)));
+        self.out.put_slice(&last);
     }
 }
 

@@ -1,74 +1,50 @@
-//! Whatever an agent does: the pieces of the stream add up to the whole answer.
-
-use std::sync::Arc;
+//! Whatever an answer is made of: the chunks of the stream add up to the whole answer.
 
 use bytes::Bytes;
-use gembridge_core::model::{CallId, ClientCall, ClientTool, Event, Opaque, Outcome, SessionId, Stop, TurnId};
-use gembridge_core::session::demand::Demand;
-use gembridge_core::tool_host::Format;
+use gembridge_core::exchange::{AnswerSink, Finish, TokenCount};
+use gembridge_core::model::{CallId, ClientCall, Opaque, SessionId, Text, TurnId};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{CallOptions, Chunks, Ending, Head, Reading, ReadingOptions, Wholes};
-use crate::openai::decode::{AtOnce, Choice, Counts, TokenLimit, Wording};
+use super::{Chunks, Head, WholeBody};
+use crate::openai::decode::Wording;
 
-/// An answer counts if it begins like an object.
-#[derive(Debug)]
-struct Braces;
-
-impl Format for Braces {
-    fn find_in(&self, text: &str) -> Result<Opaque, String> {
-        if text.starts_with('{') { Ok(opaque(text)) } else { Err("no".into()) }
-    }
-
-    fn instruction(&self) -> String {
-        String::new()
-    }
+fn head(wording: Wording) -> Head {
+    Head { id: "id".into(), created: 0, model: "m".into(), system_fingerprint: "fp".into(), wording }
 }
 
-fn opaque(text: &str) -> Opaque {
-    Opaque(Bytes::copy_from_slice(text.as_bytes()))
+#[derive(Clone, Debug)]
+enum Step {
+    Text(String),
+    Thought(String),
+    Refusal(String),
 }
 
-fn head() -> Head {
-    Head { id: "id".into(), created: 0, model: "m".into(), system_fingerprint: "fp".into() }
-}
-
-/// What an agent does, and in the end it stops.
-fn events() -> impl Strategy<Value = Vec<Event>> {
-    let session = SessionId::new();
-    let id = move |number: u64| CallId::new(session, TurnId(1), number);
-    let call = move |number| ClientCall { id: id(number), tool: "tool".into(), arguments: opaque("{\"a\": \"b\\n\"}") };
-    let event = prop_oneof![
-        4 => "[a{é\n\" ]{0,6}".prop_map(|text| Event::Text(text.as_str().into())),
-        2 => "[aé]{0,4}".prop_map(|text| Event::Thought(text.as_str().into())),
-        2 => (1_u64..4).prop_map(move |number| Event::Called(Box::new(call(number)))),
-        1 => prop::collection::vec((1_u64..4).prop_map(id), 1..3).prop_map(Event::Parked),
-        1 => "[a\"]{0,3}".prop_map(|text| Event::Output(opaque(&json!({"x": text}).to_string()))),
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        4 => "[a{é\n\" ]{1,6}".prop_map(Step::Text),
+        2 => "[aé]{1,4}".prop_map(Step::Thought),
+        1 => "[aé]{1,4}".prop_map(Step::Refusal),
     ];
-    let end = prop::sample::select(vec![Stop::EndTurn, Stop::Refusal, Stop::MaxTokens]);
-    let end = end.prop_map(|stop| Event::Ended(Outcome::Finished(stop)));
-    (prop::collection::vec(event, 0..12), end).prop_map(|(mut events, end)| {
-        events.push(end);
-        events
-    })
+    prop::collection::vec(step, 0..12)
 }
 
-fn options() -> impl Strategy<Value = ReadingOptions> {
-    let demand = prop::sample::select(vec![Demand::Nothing, Demand::Call, Demand::Output(Arc::new(Braces))]);
-    let wording = prop::sample::select(vec![Wording::Tools, Wording::Functions]);
-    let limit = prop::option::of((1_u64..6).prop_map(|tokens| TokenLimit { tokens, counts: Counts::Text }));
-    (demand, wording, limit, any::<bool>()).prop_map(|(demand, wording, limit, many)| {
-        let many = many && wording == Wording::Tools;
-        let at_once = if many { AtOnce::Many } else { AtOnce::One };
-        let offered = Arc::new([ClientTool { name: "tool".into(), description: None, schema: None }]);
-        let calls = CallOptions { choice: Choice::AsItLikes, offered, wording, at_once, strict: None };
-        ReadingOptions { stop: vec!["aa".into()], limit, show_tools: false, calls, demand }
-    })
-}
-
-fn read(reading: &mut Reading, events: &[Event], out: &mut impl super::Pieces) -> Option<Ending> {
-    events.iter().find_map(|event| reading.event(event, out))
+/// Says the same to any sink.
+fn play(sink: &mut impl AnswerSink, steps: &[Step], calls: &[ClientCall], finish: Finish) {
+    for step in steps {
+        let (Step::Text(text) | Step::Thought(text) | Step::Refusal(text)) = step;
+        let text = Text::plain(text.as_str());
+        let escaped = text.to_escaped();
+        match step {
+            Step::Text(_) => sink.text(0, &escaped),
+            Step::Thought(_) => sink.thought(0, &escaped),
+            Step::Refusal(_) => sink.refusal(0, &escaped),
+        }
+    }
+    for (number, call) in calls.iter().enumerate() {
+        sink.call(0, number, call);
+    }
+    sink.finish(0, finish);
 }
 
 /// The choice that the chunks add up to.
@@ -107,26 +83,27 @@ fn folded(stream: &[u8]) -> Value {
 
 proptest! {
     #[test]
-    fn folding_the_stream_gives_the_whole_answer(options in options(), turns in prop::collection::vec(events(), 3)) {
-        let (mut wholes, mut chunks) = (Wholes::new(head(), 1), Chunks::new(head(), 1, false));
-        let (mut one, mut other) = (Reading::new(options.clone(), None), Reading::new(options, None));
-        for events in turns {
-            let ending = read(&mut one, &events, wholes.of(0));
-            let same = read(&mut other, &events, &mut chunks.of(0));
-            prop_assert_eq!(&ending, &same);
-            let reason = match ending.expect("a turn ends") {
-                Ending::Finished(reason) | Ending::Forgotten(reason) | Ending::Cut(reason) | Ending::Parked(reason) => {
-                    reason
-                }
-                // Another turn goes on with the same answer; nothing of the one before may be left in it.
-                Ending::Again(_) => continue,
-                Ending::Refused(_) | Ending::Unmet(..) | Ending::Failed(_) => return Ok(()),
-            };
-            wholes.finish(0, reason);
-            chunks.finish(0, reason);
-            let whole: Value = serde_json::from_slice(&wholes.encode(crate::openai::wire::Usage::default()).unwrap()).unwrap();
-            prop_assert_eq!(folded(chunks.out()), whole["choices"][0].clone());
-            return Ok(());
-        }
+    fn folding_the_stream_gives_the_whole_answer(
+        steps in steps(),
+        calls in 0_u64..4,
+        wording in prop::sample::select(vec![Wording::Tools, Wording::Functions]),
+        finish in prop::sample::select(vec![Finish::Stop, Finish::Length, Finish::ContentFilter]),
+    ) {
+        // Clients of the older wording get one call.
+        let calls = if wording == Wording::Functions { calls.min(1) } else { calls };
+        let session = SessionId::new();
+        let arguments = Opaque(Bytes::from_static(b"{\"a\": \"b\\n\"}"));
+        let call = |number| ClientCall {
+            id: CallId::new(session, TurnId(1), number),
+            tool: "tool".into(),
+            arguments: arguments.clone(),
+        };
+        let calls: Vec<ClientCall> = (0..calls).map(call).collect();
+        let finish = if calls.is_empty() { finish } else { Finish::ToolCalls };
+        let (mut whole, mut chunks) = (WholeBody::new(head(wording), 1), Chunks::new(head(wording), 1, false));
+        play(&mut whole, &steps, &calls, finish);
+        play(&mut chunks, &steps, &calls, finish);
+        let whole: Value = serde_json::from_slice(&whole.encode(TokenCount::default()).unwrap()).unwrap();
+        prop_assert_eq!(folded(chunks.out()), whole["choices"][0].clone());
     }
 }

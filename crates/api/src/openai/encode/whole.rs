@@ -1,13 +1,16 @@
 //! An answer in one piece: the same pieces, kept until the end.
 
+use gembridge_core::exchange::{AnswerSink, Finish, TokenCount};
+use gembridge_core::model::{AgentName, ClientCall};
 use serde_json::value::RawValue;
 
-use super::{Head, Pieces};
+use super::{Head, call_of, reason};
+use crate::openai::decode::Wording;
 use crate::openai::wire;
 
-pub(in crate::openai) struct Wholes {
+pub(in crate::openai) struct WholeBody {
     head: Head,
-    answers: Vec<Whole>,
+    answers: Vec<WholeAnswer>,
 }
 
 /// What stands around the texts, about.
@@ -15,7 +18,7 @@ const ENVELOPE: usize = 600;
 
 /// The bodies of JSON strings, and what was called.
 #[derive(Default)]
-pub(in crate::openai) struct Whole {
+struct WholeAnswer {
     text: Vec<u8>,
     thought: Vec<u8>,
     refusal: Option<Vec<u8>>,
@@ -24,26 +27,13 @@ pub(in crate::openai) struct Whole {
     reason: Option<wire::FinishReason>,
 }
 
-impl Wholes {
+impl WholeBody {
     pub(in crate::openai) fn new(head: Head, choices: usize) -> Self {
-        Self { head, answers: std::iter::repeat_with(Whole::default).take(choices).collect() }
-    }
-
-    /// Another model answers than the one that was asked.
-    pub(in crate::openai) fn rename(&mut self, model: &str) {
-        model.clone_into(&mut self.head.model);
-    }
-
-    pub(in crate::openai) fn of(&mut self, index: usize) -> &mut Whole {
-        &mut self.answers[index]
-    }
-
-    pub(in crate::openai) fn finish(&mut self, index: usize, reason: wire::FinishReason) {
-        self.answers[index].reason = Some(reason);
+        Self { head, answers: std::iter::repeat_with(WholeAnswer::default).take(choices).collect() }
     }
 
     /// The body of the response.
-    pub(in crate::openai) fn encode(self, usage: wire::Usage) -> Result<Vec<u8>, serde_json::Error> {
+    pub(in crate::openai) fn encode(self, tokens: TokenCount) -> Result<Vec<u8>, serde_json::Error> {
         let texts = self.answers.iter().map(Texts::of).collect::<Result<Vec<_>, _>>()?;
         let choices = self.answers.iter().zip(&texts).enumerate().map(|(index, (answer, texts))| {
             let message = wire::Answer {
@@ -57,7 +47,7 @@ impl Wholes {
             let finish_reason = answer.reason.unwrap_or(wire::FinishReason::Stop);
             wire::Choice { index, message, logprobs: None, finish_reason }
         });
-        let mut body = Vec::with_capacity(ENVELOPE + self.answers.iter().map(Whole::len).sum::<usize>());
+        let mut body = Vec::with_capacity(ENVELOPE + self.answers.iter().map(WholeAnswer::len).sum::<usize>());
         let completion = wire::Completion {
             id: &self.head.id,
             object: "chat.completion",
@@ -65,14 +55,14 @@ impl Wholes {
             model: &self.head.model,
             system_fingerprint: &self.head.system_fingerprint,
             choices: choices.collect(),
-            usage,
+            usage: tokens.into(),
         };
         serde_json::to_writer(&mut body, &completion)?;
         Ok(body)
     }
 }
 
-impl Whole {
+impl WholeAnswer {
     fn len(&self) -> usize {
         self.text.len() + self.thought.len() + self.refusal.as_ref().map_or(0, Vec::len)
     }
@@ -86,7 +76,7 @@ struct Texts {
 }
 
 impl Texts {
-    fn of(answer: &Whole) -> Result<Self, serde_json::Error> {
+    fn of(answer: &WholeAnswer) -> Result<Self, serde_json::Error> {
         let is_text = answer.refusal.is_none() && answer.calls.is_empty() && answer.function_call.is_none();
         let some = |body: &[u8]| if body.is_empty() { Ok(None) } else { quoted(body).map(Some) };
         Ok(Self {
@@ -106,24 +96,32 @@ fn quoted(escaped: &[u8]) -> Result<Box<RawValue>, serde_json::Error> {
     RawValue::from_string(text)
 }
 
-impl Pieces for Whole {
-    fn text(&mut self, escaped: &[u8]) {
-        self.text.extend_from_slice(escaped);
+impl AnswerSink for WholeBody {
+    fn default_model(&mut self, agent: &AgentName) {
+        agent.as_str().clone_into(&mut self.head.model);
     }
 
-    fn thought(&mut self, escaped: &[u8]) {
-        self.thought.extend_from_slice(escaped);
+    fn text(&mut self, answer: usize, escaped: &[u8]) {
+        self.answers[answer].text.extend_from_slice(escaped);
     }
 
-    fn refusal(&mut self, escaped: &[u8]) {
-        self.refusal.get_or_insert_default().extend_from_slice(escaped);
+    fn thought(&mut self, answer: usize, escaped: &[u8]) {
+        self.answers[answer].thought.extend_from_slice(escaped);
     }
 
-    fn call(&mut self, _: usize, call: wire::CalledTool) {
-        self.calls.push(call);
+    fn refusal(&mut self, answer: usize, escaped: &[u8]) {
+        self.answers[answer].refusal.get_or_insert_default().extend_from_slice(escaped);
     }
 
-    fn function_call(&mut self, call: wire::CalledFunction) {
-        self.function_call = Some(call);
+    fn call(&mut self, answer: usize, _: usize, call: &ClientCall) {
+        let call = call_of(call);
+        match self.head.wording {
+            Wording::Tools => self.answers[answer].calls.push(call),
+            Wording::Functions => self.answers[answer].function_call = Some(call.function),
+        }
+    }
+
+    fn finish(&mut self, answer: usize, finish: Finish) {
+        self.answers[answer].reason = Some(reason(finish, self.head.wording));
     }
 }

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use gembridge_api::acp::{self, Acp, AcpConfig, AcpParts, AgentCard, Execution, Tap, Tapped, TrustedFolders};
-use gembridge_api::catalog::{Catalog, CatalogConfig, UnknownModels};
 use gembridge_api::frontend::Frontend;
 use gembridge_api::guard::body::BodyLimits;
 use gembridge_api::guard::{Guard, GuardConfig};
@@ -16,6 +15,7 @@ use gembridge_api::routes::app;
 use gembridge_api::server::{Drained, Server, ServerConfig, Stop};
 use gembridge_core::admission::{Admission, AdmissionLimits};
 use gembridge_core::driver::Driver;
+use gembridge_core::exchange::{Catalog, CatalogConfig, UnknownModels};
 use gembridge_core::limit::Limits;
 use gembridge_core::model::{AgentName, ClientId, Principal, Prompt};
 use gembridge_core::session::{AgentSetup, NewSession, SessionHandle, Sessions, SessionsConfig};
@@ -114,7 +114,7 @@ impl Stage {
         let workspace = (setting.execution == Execution::Agent).then(|| PathBuf::from("/workspace"));
         let face = Acp::new(AcpParts {
             sessions: Arc::clone(&sessions),
-            catalog: Catalog::new(&sessions, catalog),
+            catalog: Arc::new(Catalog::new(&sessions, catalog)),
             agents: vec![AgentCard {
                 name: name.clone(),
                 title: "Played".into(),

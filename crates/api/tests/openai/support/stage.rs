@@ -8,11 +8,11 @@ use std::time::Duration;
 use axum::extract::Request;
 use axum::middleware::{Next, from_fn};
 use axum::response::Response;
-use gembridge_api::catalog::{Catalog, CatalogConfig, UnknownModels};
 use gembridge_api::identity::{Identity, Rank};
 use gembridge_api::openai::{OpenAi, OpenAiConfig, router};
 use gembridge_core::admission::{Admission, AdmissionLimits};
 use gembridge_core::driver::Driver;
+use gembridge_core::exchange::{Catalog, CatalogConfig, ExchangeConfig, Exchanges, UnknownModels};
 use gembridge_core::limit::Limits;
 use gembridge_core::log::{From, LogEntry, Pace};
 use gembridge_core::model::{AgentName, Event, Principal, Seq};
@@ -30,7 +30,7 @@ use super::tools::Workshop;
 pub struct Stage {
     pub address: SocketAddr,
     pub sessions: Arc<Sessions>,
-    pub app: Arc<OpenAi>,
+    pub exchanges: Arc<Exchanges>,
     _server: JoinSet<()>,
 }
 
@@ -41,6 +41,7 @@ pub struct Setting {
     pub unknown: UnknownModels,
     pub tools: Option<Arc<Workshop>>,
     pub admission: AdmissionLimits,
+    pub exchange: ExchangeConfig,
 }
 
 impl Default for Setting {
@@ -52,6 +53,7 @@ impl Default for Setting {
             unknown: UnknownModels::FallBack,
             tools: None,
             admission: AdmissionLimits::default(),
+            exchange: ExchangeConfig::default(),
         }
     }
 }
@@ -92,15 +94,16 @@ impl Stage {
             mapped: setting.mapped,
             unknown: setting.unknown,
         };
-        let catalog = Catalog::new(&sessions, config);
-        let app = OpenAi::new(Arc::clone(&sessions), catalog, setting.config);
-        let routes = router(Arc::clone(&app)).layer(from_fn(identify));
+        let catalog = Arc::new(Catalog::new(&sessions, config));
+        let exchanges = Exchanges::new(Arc::clone(&sessions), catalog, setting.exchange);
+        let app = OpenAi::new(Arc::clone(&exchanges), setting.config);
+        let routes = router(app).layer(from_fn(identify));
         let routes = routes.layer(axum::extract::DefaultBodyLimit::disable());
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");
         let address = listener.local_addr().expect("bound");
         let mut server = JoinSet::new();
         server.spawn(async move { axum::serve(listener, routes).await.expect("the server runs") });
-        Self { address, sessions, app, _server: server }
+        Self { address, sessions, exchanges, _server: server }
     }
 
     /// The session that a response names.

@@ -127,7 +127,7 @@ impl Actor {
     pub(super) fn on_offer_unread(&mut self) {
         let seconds = self.limits.tools_ready.as_secs();
         let failure = Failure::new(
-            FailureKind::Unsupported,
+            FailureKind::ToolsUnread,
             format!(
                 "the agent did not read the list of tools within {seconds} s; leave the tools out, or ask another agent"
             ),

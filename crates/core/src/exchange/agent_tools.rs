@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
-use gembridge_core::model::{Content, ToolCall, ToolCallId, ToolContent, ToolStatus};
+use crate::model::{Content, ToolCall, ToolCallId, ToolContent, ToolStatus};
 
 #[derive(Debug, Default)]
 pub(super) struct ToolResults {

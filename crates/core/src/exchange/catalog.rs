@@ -6,11 +6,11 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use gembridge_core::driver::{Driver, SessionSpec};
-use gembridge_core::model::{AgentName, Principal, PromptAbilities};
-use gembridge_core::session::Sessions;
-
 pub use resolve::{Certainty, Resolved};
+
+use crate::driver::{Driver, Parting, SessionSpec};
+use crate::model::{AgentName, Principal, PromptAbilities};
+use crate::session::Sessions;
 
 #[derive(Clone, Debug)]
 pub struct CatalogConfig {
@@ -133,7 +133,7 @@ impl Catalog {
             }
             let spec = SessionSpec { principal: principal.clone(), ..SessionSpec::plain() };
             match tokio::time::timeout(LEARNING, driver.open(spec)).await {
-                Ok(Ok(opened)) => opened.agent.close(gembridge_core::driver::Parting::Release).await,
+                Ok(Ok(opened)) => opened.agent.close(Parting::Release).await,
                 Ok(Err(failure)) => tracing::warn!(agent = %name, %failure, "the agent cannot say what it offers"),
                 Err(_) => tracing::warn!(agent = %name, "the agent did not say in time what it offers"),
             }

@@ -7,7 +7,7 @@ use crate::tool_host::Format;
 
 /// What a client insists on.
 #[derive(Clone, Debug, Default)]
-pub enum Demand {
+pub enum RequiredOutput {
     #[default]
     Nothing,
     /// The agent calls one of the tools that are offered.
@@ -16,7 +16,7 @@ pub enum Demand {
     Output(Arc<dyn Format>),
 }
 
-impl Demand {
+impl RequiredOutput {
     /// What the agent is told beside the prompt, so that it need not be asked twice.
     pub fn instruction(&self) -> Option<String> {
         match self {
@@ -27,7 +27,7 @@ impl Demand {
     }
 }
 
-/// How a turn ended, as far as a demand is concerned.
+/// How a turn ended, as far as what is required is concerned.
 #[derive(Clone, Copy, Debug)]
 pub struct Delivered<'a> {
     /// Everything that the agent said in the turn.
@@ -53,10 +53,10 @@ pub enum Verdict {
     Failed(String),
 }
 
-/// Judges the turns of one answer, one after another.
+/// Checks the turns of one answer, one after another.
 #[derive(Clone, Debug)]
-pub struct Judge {
-    demand: Demand,
+pub struct OutputChecker {
+    required: RequiredOutput,
     /// How often the agent may still be asked again.
     chances: usize,
 }
@@ -65,36 +65,36 @@ pub struct Judge {
 const CALL_CHANCES: usize = 1;
 const OUTPUT_CHANCES: usize = 2;
 
-impl Judge {
-    pub fn new(demand: Demand) -> Self {
-        let chances = match demand {
-            Demand::Nothing => 0,
-            Demand::Call => CALL_CHANCES,
-            Demand::Output(_) => OUTPUT_CHANCES,
+impl OutputChecker {
+    pub fn new(required: RequiredOutput) -> Self {
+        let chances = match required {
+            RequiredOutput::Nothing => 0,
+            RequiredOutput::Call => CALL_CHANCES,
+            RequiredOutput::Output(_) => OUTPUT_CHANCES,
         };
-        Self { demand, chances }
+        Self { required, chances }
     }
 
-    pub fn demand(&self) -> &Demand {
-        &self.demand
+    pub fn required(&self) -> &RequiredOutput {
+        &self.required
     }
 
     /// Decides about a turn that the agent ended by itself.
-    pub fn judge(&mut self, delivered: Delivered<'_>) -> Verdict {
+    pub fn check(&mut self, delivered: Delivered<'_>) -> Verdict {
         if delivered.refused {
             return Verdict::Done;
         }
-        match &self.demand {
-            Demand::Nothing => Verdict::Done,
-            Demand::Call if delivered.called => Verdict::Done,
-            Demand::Call => {
+        match &self.required {
+            RequiredOutput::Nothing => Verdict::Done,
+            RequiredOutput::Call if delivered.called => Verdict::Done,
+            RequiredOutput::Call => {
                 let again = "Your answer was not used: it calls no tool. Call one of the tools that are offered to \
                              you, with fitting arguments, and say nothing else.";
                 self.again_or(again.to_owned(), || {
                     format!("the agent called no tool, and said: {}", brief(delivered.text))
                 })
             }
-            Demand::Output(format) => {
+            RequiredOutput::Output(format) => {
                 if let Some(output) = delivered.output {
                     return Verdict::Output(output.clone());
                 }
@@ -169,47 +169,50 @@ mod tests {
 
     #[test]
     fn whoever_demands_nothing_takes_everything() {
-        let mut judge = Judge::new(Demand::Nothing);
-        assert_eq!(judge.judge(said("")), Verdict::Done);
-        assert_eq!(judge.demand().instruction(), None);
+        let mut checker = OutputChecker::new(RequiredOutput::Nothing);
+        assert_eq!(checker.check(said("")), Verdict::Done);
+        assert_eq!(checker.required().instruction(), None);
     }
 
     #[test]
     fn prose_instead_of_a_call_gets_one_more_chance() {
-        let mut judge = Judge::new(Demand::Call);
-        assert!(matches!(judge.judge(said("it is sunny")), Verdict::Again(_)));
-        let Verdict::Failed(message) = judge.judge(said("still sunny")) else { panic!("it had its chance") };
+        let mut checker = OutputChecker::new(RequiredOutput::Call);
+        assert!(matches!(checker.check(said("it is sunny")), Verdict::Again(_)));
+        let Verdict::Failed(message) = checker.check(said("still sunny")) else { panic!("it had its chance") };
         assert!(message.ends_with("and said: still sunny"), "{message}");
-        assert_eq!(Judge::new(Demand::Call).judge(Delivered { called: true, ..said("") }), Verdict::Done);
+        assert_eq!(
+            OutputChecker::new(RequiredOutput::Call).check(Delivered { called: true, ..said("") }),
+            Verdict::Done
+        );
     }
 
     #[test]
     fn the_last_output_wins_over_the_text_and_the_text_counts_without_one() {
-        let mut judge = Judge::new(Demand::Output(Arc::new(Braces)));
+        let mut checker = OutputChecker::new(RequiredOutput::Output(Arc::new(Braces)));
         let output = opaque("{\"a\":1}");
         let both = Delivered { output: Some(&output), ..said("{\"b\":2}") };
-        assert_eq!(judge.judge(both), Verdict::Output(output.clone()));
-        assert_eq!(judge.judge(said("{\"b\":2}")), Verdict::Output(opaque("{\"b\":2}")));
+        assert_eq!(checker.check(both), Verdict::Output(output.clone()));
+        assert_eq!(checker.check(said("{\"b\":2}")), Verdict::Output(opaque("{\"b\":2}")));
     }
 
     #[test]
     fn an_answer_in_the_wrong_form_is_repaired_twice_with_the_validators_words() {
-        let mut judge = Judge::new(Demand::Output(Arc::new(Braces)));
+        let mut checker = OutputChecker::new(RequiredOutput::Output(Arc::new(Braces)));
         for _ in 0..2 {
-            let Verdict::Again(prompt) = judge.judge(said("well")) else { panic!("there are chances left") };
+            let Verdict::Again(prompt) = checker.check(said("well")) else { panic!("there are chances left") };
             let prompt = prompt.plain_text();
             assert!(prompt.contains("no object in it") && prompt.ends_with("Write an object."), "{prompt}");
         }
         let long = "x".repeat(10_000);
-        let Verdict::Failed(message) = judge.judge(said(&long)) else { panic!("no chance is left") };
+        let Verdict::Failed(message) = checker.check(said(&long)) else { panic!("no chance is left") };
         assert!(message.contains("no object in it") && message.len() < 5_000, "{message}");
     }
 
     #[test]
     fn a_refusal_is_an_answer_whatever_was_demanded() {
-        for demand in [Demand::Call, Demand::Output(Arc::new(Braces))] {
+        for required in [RequiredOutput::Call, RequiredOutput::Output(Arc::new(Braces))] {
             let refused = Delivered { refused: true, ..said("I will not") };
-            assert_eq!(Judge::new(demand).judge(refused), Verdict::Done);
+            assert_eq!(OutputChecker::new(required).check(refused), Verdict::Done);
         }
     }
 }

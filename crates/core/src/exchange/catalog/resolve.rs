@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use gembridge_core::driver::Driver;
-use gembridge_core::model::AgentName;
-
 use super::{Catalog, UnknownModels};
-use crate::problem::{Kind, Problem};
+use crate::driver::Driver;
+use crate::exchange::error::{ExchangeError, Field};
+use crate::model::AgentName;
 
 /// Who answers a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,7 +43,7 @@ impl Resolved {
 }
 
 impl Catalog {
-    pub fn resolve(&self, name: &str) -> Result<Resolved, Problem> {
+    pub fn resolve(&self, name: &str) -> Result<Resolved, ExchangeError> {
         check_name(name)?;
         let resolved = self.look_up(name)?;
         let refused = resolved.model.as_ref().is_some_and(|model| self.is_refused(&resolved.agent, model));
@@ -56,17 +55,14 @@ impl Catalog {
     }
 
     /// The answer to a name that nobody has: the default of `agent`, or none.
-    fn instead_of(&self, name: &str, agent: &AgentName) -> Result<Resolved, Problem> {
+    fn instead_of(&self, name: &str, agent: &AgentName) -> Result<Resolved, ExchangeError> {
         match self.config.unknown {
             UnknownModels::FallBack => Ok(default_of(agent)),
-            UnknownModels::Refuse => {
-                let message = format!("model `{name}` does not exist; `GET /v1/models` lists those that do");
-                Err(Problem { kind: Kind::NotFound, message, param: Some("model".into()) })
-            }
+            UnknownModels::Refuse => Err(ExchangeError::UnknownModel(format!("the model `{name}` does not exist"))),
         }
     }
 
-    fn look_up(&self, name: &str) -> Result<Resolved, Problem> {
+    fn look_up(&self, name: &str) -> Result<Resolved, ExchangeError> {
         // What a mapped name stands for counts as listed, under its own name too.
         let mapped = &self.config.mapped;
         let target = mapped.get(name).or_else(|| mapped.values().find(|target| *target == name));
@@ -138,12 +134,11 @@ fn tentative(agent: &AgentName, model: &str) -> Resolved {
 }
 
 /// A name that may become an argument of a program.
-fn check_name(name: &str) -> Result<(), Problem> {
+fn check_name(name: &str) -> Result<(), ExchangeError> {
     let sound = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b':' | b'/' | b'-');
     if (1..=128).contains(&name.len()) && name.bytes().all(sound) && !name.starts_with('-') {
         return Ok(());
     }
     let shown: String = name.chars().take(64).flat_map(char::escape_default).collect();
-    let message = format!("`{shown}` is no name of a model; `GET /v1/models` lists those that are");
-    Err(Problem::invalid("model", message))
+    Err(ExchangeError::invalid(Field::Model, format!("`{shown}` is not a model name")))
 }

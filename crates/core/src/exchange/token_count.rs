@@ -1,40 +1,59 @@
-//! Tokens as this dialect counts them: thoughts are part of the completion, cached ones part of the prompt.
+//! The tokens of answers: thoughts are part of the output, cached ones part of the input.
 
-use gembridge_core::model::{Content, Usage};
+use super::token_estimate as estimate;
+use crate::model::{Content, Usage};
 
-use super::measure;
-use crate::openai::wire;
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TokenCount {
+    /// With `cached`.
+    pub input: u64,
+    /// With `reasoning`.
+    pub output: u64,
+    pub cached: u64,
+    pub reasoning: u64,
+}
+
+impl TokenCount {
+    pub fn total(&self) -> u64 {
+        self.input + self.output
+    }
+
+    fn add_output(&mut self, other: &Self) {
+        self.output += other.output;
+        self.reasoning += other.reasoning;
+    }
+}
 
 /// The tokens of all answers of a request. They answer the same prompt, which counts once.
 #[derive(Clone, Copy, Debug, Default)]
-pub(in crate::openai) struct Tally {
-    sum: Option<wire::Usage>,
+pub(super) struct TokenTally {
+    sum: Option<TokenCount>,
 }
 
-impl Tally {
+impl TokenTally {
     /// Adds one answer; one that never began adds nothing.
-    pub(in crate::openai) fn add(&mut self, one: wire::Usage) {
-        if one == wire::Usage::default() {
+    pub(super) fn add(&mut self, one: TokenCount) {
+        if one == TokenCount::default() {
             return;
         }
         let sum = self.sum.get_or_insert_default();
-        if one.prompt_tokens > sum.prompt_tokens {
-            sum.prompt_tokens = one.prompt_tokens;
-            sum.prompt_tokens_details = one.prompt_tokens_details;
+        if one.input > sum.input {
+            sum.input = one.input;
+            sum.cached = one.cached;
         }
-        sum.add_completion(&one);
+        sum.add_output(&one);
     }
 
-    pub(in crate::openai) fn sum(&self) -> Option<wire::Usage> {
+    pub(super) fn sum(&self) -> Option<TokenCount> {
         self.sum
     }
 }
 
 /// The tokens of one answer, which may take several turns.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Spent {
+pub(super) struct AnswerTokens {
     /// In turns that are over.
-    before: wire::Usage,
+    before: TokenCount,
     /// In this turn, as the agent says.
     told: Usage,
     /// In this turn, by our own measure.
@@ -49,22 +68,22 @@ struct Counted {
     thought: u64,
 }
 
-impl Spent {
+impl AnswerTokens {
     /// What the agent was sent.
     pub(super) fn prompt(&mut self, content: &[Content]) {
         let texts = content.iter().filter_map(|block| match block {
             Content::Text(text) | Content::Document { text, .. } => Some(text),
             _ => None,
         });
-        self.counted.prompt += texts.map(|text| measure::of_text(&text.to_str())).sum::<u64>();
+        self.counted.prompt += texts.map(|text| estimate::of_text(&text.to_str())).sum::<u64>();
     }
 
     pub(super) fn text(&mut self, text: &str) {
-        self.counted.text += measure::of_text(text);
+        self.counted.text += estimate::of_text(text);
     }
 
     pub(super) fn thought(&mut self, text: &str) {
-        self.counted.thought += measure::of_text(text);
+        self.counted.thought += estimate::of_text(text);
     }
 
     pub(super) fn told(&mut self, usage: &Usage) {
@@ -83,56 +102,38 @@ impl Spent {
 
     /// The agent's word counts. Not every agent has one, none has it before its turn is over, and some say that it
     /// was nothing where they failed to count.
-    pub(super) fn sum(&self) -> wire::Usage {
+    pub(super) fn sum(&self) -> TokenCount {
         let told = of_turn(&self.told);
-        let turn = if told.total_tokens == 0 { self.counted.in_tokens() } else { told };
+        let turn = if told.total() == 0 { self.counted.in_tokens() } else { told };
         let mut sum = self.before;
-        sum.prompt_tokens += turn.prompt_tokens;
-        sum.prompt_tokens_details.cached_tokens += turn.prompt_tokens_details.cached_tokens;
-        sum.add_completion(&turn);
+        sum.input += turn.input;
+        sum.cached += turn.cached;
+        sum.add_output(&turn);
         sum
     }
 }
 
 impl Counted {
-    fn in_tokens(self) -> wire::Usage {
-        let completion_tokens = measure::tokens(self.text + self.thought);
-        let prompt_tokens = measure::tokens(self.prompt);
-        wire::Usage {
-            prompt_tokens,
-            completion_tokens,
-            total_tokens: prompt_tokens + completion_tokens,
-            prompt_tokens_details: wire::PromptTokens::default(),
-            completion_tokens_details: wire::CompletionTokens { reasoning_tokens: measure::tokens(self.thought) },
+    fn in_tokens(self) -> TokenCount {
+        TokenCount {
+            input: estimate::tokens(self.prompt),
+            output: estimate::tokens(self.text + self.thought),
+            cached: 0,
+            reasoning: estimate::tokens(self.thought),
         }
-    }
-}
-
-impl wire::Usage {
-    /// The prompt is as it shall be.
-    fn add_completion(&mut self, other: &Self) {
-        self.completion_tokens += other.completion_tokens;
-        self.completion_tokens_details.reasoning_tokens += other.completion_tokens_details.reasoning_tokens;
-        self.total_tokens = self.prompt_tokens + self.completion_tokens;
     }
 }
 
 /// Agents differ in whether thoughts are part of the output, and cached tokens part of the input. Where the agent
 /// gives a total, that tells; without one both count as apart from the other, unless that cannot be.
-fn of_turn(usage: &Usage) -> wire::Usage {
+fn of_turn(usage: &Usage) -> TokenCount {
     let (input, output) = (usage.input.unwrap_or(0), usage.output.unwrap_or(0));
     let (thought, cached) = (usage.thought.unwrap_or(0), usage.cached_read.unwrap_or(0));
     let thoughts_inside = thought <= output && usage.total == Some(input + output);
-    let completion_tokens = if thoughts_inside { output } else { output + thought };
-    let cached_apart = cached > input || usage.total == Some(input + cached + completion_tokens);
-    let prompt_tokens = if cached_apart { input + cached } else { input };
-    wire::Usage {
-        prompt_tokens,
-        completion_tokens,
-        total_tokens: prompt_tokens + completion_tokens,
-        prompt_tokens_details: wire::PromptTokens { cached_tokens: cached },
-        completion_tokens_details: wire::CompletionTokens { reasoning_tokens: thought },
-    }
+    let output = if thoughts_inside { output } else { output + thought };
+    let cached_apart = cached > input || usage.total == Some(input + cached + output);
+    let input = if cached_apart { input + cached } else { input };
+    TokenCount { input, output, cached, reasoning: thought }
 }
 
 #[cfg(test)]
@@ -141,7 +142,7 @@ mod tests {
 
     fn tokens(usage: Usage) -> (u64, u64, u64) {
         let usage = of_turn(&usage);
-        (usage.prompt_tokens, usage.completion_tokens, usage.total_tokens)
+        (usage.input, usage.output, usage.total())
     }
 
     #[test]
@@ -162,49 +163,49 @@ mod tests {
 
     #[test]
     fn the_agents_word_counts_and_else_our_own() {
-        let mut spent = Spent::default();
+        let mut spent = AnswerTokens::default();
         spent.prompt(&[Content::text("twelve chars"), Content::text("日")]);
         spent.thought("so so");
         spent.text("four");
         let ours = spent.sum();
-        assert_eq!((ours.prompt_tokens, ours.completion_tokens, ours.total_tokens), (4, 3, 7));
-        assert_eq!(ours.completion_tokens_details.reasoning_tokens, 2);
+        assert_eq!((ours.input, ours.output, ours.total()), (4, 3, 7));
+        assert_eq!(ours.reasoning, 2);
         spent.told(&Usage { input: Some(10), output: Some(5), ..Usage::default() });
         let theirs = spent.sum();
-        assert_eq!((theirs.prompt_tokens, theirs.completion_tokens, theirs.total_tokens), (10, 5, 15));
+        assert_eq!((theirs.input, theirs.output, theirs.total()), (10, 5, 15));
         // Another turn of the same answer costs as well.
         spent.begin_turn();
         spent.prompt(&[Content::text("again")]);
         spent.text("four");
         let both = spent.sum();
-        assert_eq!((both.prompt_tokens, both.completion_tokens, both.total_tokens), (12, 6, 18));
+        assert_eq!((both.input, both.output, both.total()), (12, 6, 18));
     }
 
     #[test]
     fn a_report_of_nothing_but_zeros_is_no_word() {
-        let mut spent = Spent::default();
+        let mut spent = AnswerTokens::default();
         spent.prompt(&[Content::text("eight ch")]);
         spent.text("four");
         let ours = spent.sum();
-        assert_eq!((ours.prompt_tokens, ours.completion_tokens, ours.total_tokens), (2, 1, 3));
+        assert_eq!((ours.input, ours.output, ours.total()), (2, 1, 3));
         let zeros = Usage { input: Some(0), output: Some(0), thought: Some(0), ..Usage::default() };
         spent.told(&Usage { total: Some(0), cached_read: Some(0), ..zeros });
         assert_eq!(spent.sum(), ours);
         spent.told(&Usage { input: Some(7), ..Usage::default() });
-        assert_eq!(spent.sum().total_tokens, 7, "what it counted counts");
+        assert_eq!(spent.sum().total(), 7, "what it counted counts");
     }
 
     #[test]
     fn the_prompt_of_several_answers_counts_once() {
-        let mut spent = Spent::default();
+        let mut spent = AnswerTokens::default();
         spent.prompt(&[Content::text("eight ch")]);
         spent.text("four");
-        let mut tally = Tally::default();
-        tally.add(wire::Usage::default());
+        let mut tally = TokenTally::default();
+        tally.add(TokenCount::default());
         assert_eq!(tally.sum(), None, "it never began");
         tally.add(spent.sum());
         tally.add(spent.sum());
         let sum = tally.sum().unwrap();
-        assert_eq!((sum.prompt_tokens, sum.completion_tokens, sum.total_tokens), (2, 2, 4));
+        assert_eq!((sum.input, sum.output, sum.total()), (2, 2, 4));
     }
 }

@@ -3,25 +3,23 @@
 use std::fmt;
 use std::sync::Arc;
 
-use gembridge_core::model::{CallId, ClientCall, ClientTool, Failure, FailureKind, ToolReturn};
-use gembridge_core::tool_host::{FormatSpec, ToolHost};
-
-use crate::openai::decode::{AtOnce, Choice, Wording};
-use crate::openai::wire;
+use super::request::{AtOnce, CallIds, ToolChoice};
+use crate::model::{CallId, ClientCall, ClientTool, Failure, FailureKind, ToolReturn};
+use crate::tool_host::{FormatSpec, ToolHost};
 
 #[derive(Clone, Debug)]
-pub(in crate::openai) struct CallOptions {
-    pub choice: Choice,
+pub(super) struct CallOptions {
+    pub choice: ToolChoice,
     /// What may be called.
     pub offered: Arc<[ClientTool]>,
-    pub wording: Wording,
+    pub ids: CallIds,
     pub at_once: AtOnce,
     /// Tools whose arguments must fit their schema. `None`: none.
     pub strict: Option<Strict>,
 }
 
 #[derive(Clone)]
-pub(in crate::openai) struct Strict {
+pub(super) struct Strict {
     pub tools: Arc<[ClientTool]>,
     pub host: Arc<dyn ToolHost>,
 }
@@ -59,8 +57,8 @@ impl Calls {
         Self { options, known: Vec::new(), before: Vec::new(), refusals: MOST_REFUSALS }
     }
 
-    pub(super) fn wording(&self) -> Wording {
-        self.options.wording
+    pub(super) fn ids(&self) -> CallIds {
+        self.options.ids
     }
 
     /// A call that waits from before, whatever is offered now.
@@ -102,7 +100,7 @@ impl Calls {
 
     /// Why the agent gets the call back.
     fn refusal(&self, call: &ClientCall) -> Option<ToolReturn> {
-        if self.options.choice == Choice::Never {
+        if self.options.choice == ToolChoice::Never {
             return Some(ToolReturn::failed("the client wants no more calls of tools; answer with what is known"));
         }
         if !self.may_be_called(call) {
@@ -122,23 +120,18 @@ impl Calls {
     }
 
     fn too_many(&self, calls: Vec<ClientCall>) -> Parking {
-        if self.options.choice == Choice::Never {
-            let message = "the agent goes on calling tools, but `tool_choice` is `none`; allow them or ask anew";
+        if self.options.choice == ToolChoice::Never {
+            let message = "the agent goes on calling tools, which the request does not allow; allow them or ask anew";
             return Parking::Fail(Failure::new(FailureKind::LimitReached, message));
         }
         if let Some(call) = calls.iter().find(|call| !self.may_be_called(call)) {
-            let message =
-                format!("the agent goes on calling `{}`, which is not in `tools`; add it or ask anew", call.tool);
+            let message = format!(
+                "the agent goes on calling `{}`, which the request does not offer; offer it or ask anew",
+                call.tool
+            );
             return Parking::Fail(Failure::new(FailureKind::LimitReached, message));
         }
         // The client's own check will say the same.
         Parking::Show(calls)
     }
-}
-
-/// A call in this dialect's words.
-pub(super) fn in_words(call: &ClientCall) -> wire::CalledTool {
-    let arguments = String::from_utf8_lossy(&call.arguments.0).into_owned();
-    let function = wire::CalledFunction { name: call.tool.to_string(), arguments };
-    wire::CalledTool { index: None, id: call.id.to_string(), r#type: "function", function }
 }

@@ -3,8 +3,8 @@
 
 use std::borrow::Cow;
 
+use crate::model::Text;
 use bytes::Bytes;
-use gembridge_core::model::Text;
 
 /// The length of `\ud83d`.
 const ESCAPE: usize = 6;

@@ -1,11 +1,11 @@
 //! Where an answer ends by the client's wish: before a text that it named, or after about so many tokens.
 
-use super::measure;
-use crate::openai::decode::{Counts, TokenLimit};
-use crate::openai::wire::FinishReason;
+use super::request::{Counts, TokenLimit};
+use super::sink::Finish;
+use super::token_estimate as estimate;
 
 #[derive(Debug)]
-pub(super) struct Cut {
+pub(super) struct StopSequences {
     stop: Vec<String>,
     /// The end of the text so far, as far as it may be the beginning of a stop.
     held: String,
@@ -22,17 +22,17 @@ struct Room {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Passed {
     pub text: String,
-    pub end: Option<FinishReason>,
+    pub end: Option<Finish>,
 }
 
-impl Cut {
+impl StopSequences {
     /// Nothing to look for: `None`.
     pub(super) fn new(stop: Vec<String>, limit: Option<TokenLimit>) -> Option<Self> {
         if stop.is_empty() && limit.is_none() {
             return None;
         }
         let room =
-            limit.map(|limit| Room { quarters: limit.tokens.saturating_mul(measure::TOKEN), counts: limit.counts });
+            limit.map(|limit| Room { quarters: limit.tokens.saturating_mul(estimate::TOKEN), counts: limit.counts });
         Some(Self { stop, held: String::new(), room })
     }
 
@@ -41,7 +41,7 @@ impl Cut {
         if let Some(room) = &mut self.room
             && !room.take(&mut text)
         {
-            end = Some(FinishReason::Length);
+            end = Some(Finish::Length);
         }
         Passed { text, end }
     }
@@ -52,18 +52,18 @@ impl Cut {
             Some(room) if room.counts == Counts::TextAndThoughts => room.take(&mut text),
             Some(_) | None => true,
         };
-        Passed { text, end: (!whole).then_some(FinishReason::Length) }
+        Passed { text, end: (!whole).then_some(Finish::Length) }
     }
 
     /// What was held back, when the answer ended by itself.
     pub(super) fn rest(&mut self) -> Passed {
         let mut text = std::mem::take(&mut self.held);
         let whole = self.room.as_mut().is_none_or(|room| room.take(&mut text));
-        Passed { text, end: (!whole).then_some(FinishReason::Length) }
+        Passed { text, end: (!whole).then_some(Finish::Length) }
     }
 
     /// The text up to the first stop in it; what may begin one waits.
-    fn before_stop(&mut self, text: &str) -> (String, Option<FinishReason>) {
+    fn before_stop(&mut self, text: &str) -> (String, Option<Finish>) {
         if self.stop.is_empty() {
             return (text.to_owned(), None);
         }
@@ -71,7 +71,7 @@ impl Cut {
         all.push_str(text);
         if let Some(at) = first_stop(&all, &self.stop) {
             all.truncate(at);
-            return (all, Some(FinishReason::Stop));
+            return (all, Some(Finish::Stop));
         }
         let held = self.stop.iter().map(|stop| overlap(&all, stop)).max().unwrap_or(0);
         self.held = all.split_off(all.len() - held);
@@ -96,7 +96,7 @@ impl Room {
     /// Takes what fits; the rest is cut off. Whether all fitted.
     fn take(&mut self, text: &mut String) -> bool {
         for (at, character) in text.char_indices() {
-            let Some(rest) = self.quarters.checked_sub(measure::of_character(character)) else {
+            let Some(rest) = self.quarters.checked_sub(estimate::of_character(character)) else {
                 text.truncate(at);
                 return false;
             };
@@ -112,7 +112,7 @@ mod tests {
 
     use super::*;
 
-    fn run(cut: &mut Cut, pieces: &[String]) -> (String, Option<FinishReason>) {
+    fn run(cut: &mut StopSequences, pieces: &[String]) -> (String, Option<Finish>) {
         let mut out = String::new();
         for piece in pieces {
             let passed = cut.text(piece);
@@ -133,7 +133,7 @@ mod tests {
         ) {
             let whole = pieces.concat();
             let first = first_stop(&whole, &stop);
-            let mut cut = Cut::new(stop, None).unwrap();
+            let mut cut = StopSequences::new(stop, None).unwrap();
             let (out, end) = run(&mut cut, &pieces);
             prop_assert_eq!(&out, &whole[..first.unwrap_or(whole.len())]);
             prop_assert_eq!(end.is_some(), first.is_some());
@@ -153,9 +153,9 @@ mod tests {
                 fits
             };
             let expected: String = whole.chars().take_while(fits).collect();
-            let mut cut = Cut::new(Vec::new(), Some(TokenLimit { tokens, counts: Counts::Text })).unwrap();
+            let mut cut = StopSequences::new(Vec::new(), Some(TokenLimit { tokens, counts: Counts::Text })).unwrap();
             let (out, end) = run(&mut cut, &pieces);
-            prop_assert_eq!(end == Some(FinishReason::Length), out.len() < whole.len());
+            prop_assert_eq!(end == Some(Finish::Length), out.len() < whole.len());
             prop_assert_eq!(out, expected);
         }
     }
@@ -163,9 +163,9 @@ mod tests {
     #[test]
     fn thoughts_count_only_where_the_client_counts_them() {
         let limit = |counts| Some(TokenLimit { tokens: 1, counts });
-        let mut text_only = Cut::new(Vec::new(), limit(Counts::Text)).unwrap();
+        let mut text_only = StopSequences::new(Vec::new(), limit(Counts::Text)).unwrap();
         assert_eq!(text_only.thought("long thought"), Passed { text: "long thought".into(), end: None });
-        let mut both = Cut::new(Vec::new(), limit(Counts::TextAndThoughts)).unwrap();
-        assert_eq!(both.thought("abcdef"), Passed { text: "abcd".into(), end: Some(FinishReason::Length) });
+        let mut both = StopSequences::new(Vec::new(), limit(Counts::TextAndThoughts)).unwrap();
+        assert_eq!(both.thought("abcdef"), Passed { text: "abcd".into(), end: Some(Finish::Length) });
     }
 }

@@ -2,18 +2,25 @@
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use axum::Error as BodyError;
 use bytes::Bytes;
+use gembridge_core::exchange::Exchange;
 use http_body::{Body, Frame};
 use tokio::time::{Instant, Sleep};
 
-use super::{Answers, Beginnings, Out};
+use super::encode::Chunks;
+use super::error;
+use crate::identity::RequestId;
 use crate::sse;
 
 /// The stream of chunks. Dropped before its end, the client is gone and its turns are abandoned.
-pub(in crate::openai) struct AnswerBody {
-    answers: Answers,
+pub(super) struct AnswerBody {
+    exchange: Exchange,
+    chunks: Chunks,
+    request: RequestId,
+    keep_alive: Duration,
     silence: Pin<Box<Sleep>>,
     /// When something last went out.
     last: Instant,
@@ -32,9 +39,10 @@ enum Alarm {
 }
 
 impl AnswerBody {
-    pub(super) fn new(answers: Answers) -> Self {
-        let silence = Box::pin(tokio::time::sleep(answers.app.config.keep_alive));
-        Self { answers, silence, last: Instant::now(), alarm: Alarm::Unset, done: false }
+    pub(super) fn new(exchange: Exchange, chunks: Chunks, request: RequestId, keep_alive: Duration) -> Self {
+        let silence = Box::pin(tokio::time::sleep(keep_alive));
+        let last = Instant::now();
+        Self { exchange, chunks, request, keep_alive, silence, last, alarm: Alarm::Unset, done: false }
     }
 }
 
@@ -44,18 +52,16 @@ impl Body for AnswerBody {
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let this = &mut *self;
-        let mut late = Beginnings::default();
         loop {
-            if !this.done && this.answers.is_over() {
-                this.answers.close();
-                this.answers.write_end();
+            if !this.done && this.exchange.is_over() {
+                this.write_end();
                 this.done = true;
             }
-            let more = !this.done && this.answers.written() < FRAME && this.answers.poll_step(cx, &mut late).is_ready();
-            if more {
+            let has_room = !this.done && this.chunks.out().len() < FRAME;
+            if has_room && this.exchange.poll_step(cx, &mut this.chunks).is_ready() {
                 continue;
             }
-            return match this.answers.take() {
+            return match this.chunks.take() {
                 Some(bytes) => {
                     this.last = Instant::now();
                     if this.alarm == Alarm::Set {
@@ -74,6 +80,14 @@ impl Body for AnswerBody {
 const FRAME: usize = 32 << 10;
 
 impl AnswerBody {
+    /// The last words of the stream.
+    fn write_end(&mut self) {
+        match self.exchange.take_failure() {
+            Some(failure) => error::event(self.chunks.out(), &error::problem(failure), &self.request),
+            None => self.chunks.end(self.exchange.tokens()),
+        }
+    }
+
     /// Shows that the stream lives when nothing came for long. The alarm is moved only when it rings.
     fn poll_silence(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let is_early = self.alarm == Alarm::Outdated && self.last < self.silence.deadline();
@@ -81,7 +95,7 @@ impl AnswerBody {
         if is_early {
             return Poll::Pending;
         }
-        let keep_alive = self.answers.app.config.keep_alive;
+        let keep_alive = self.keep_alive;
         loop {
             ready!(self.silence.as_mut().poll(cx));
             let (now, due) = (Instant::now(), self.last + keep_alive);
@@ -92,22 +106,6 @@ impl AnswerBody {
             self.last = now;
             self.silence.as_mut().reset(now + keep_alive);
             return Poll::Ready(Some(Ok(Frame::data(sse::KEEP_ALIVE))));
-        }
-    }
-}
-
-impl Answers {
-    fn written(&mut self) -> usize {
-        match &mut self.out {
-            Out::Chunks(chunks) => chunks.out().len(),
-            Out::Wholes(_) => 0,
-        }
-    }
-
-    fn take(&mut self) -> Option<Bytes> {
-        match &mut self.out {
-            Out::Chunks(chunks) => chunks.take(),
-            Out::Wholes(_) => None,
         }
     }
 }

@@ -3,15 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use gembridge_core::error::Error;
-use gembridge_core::exchange::{Claim, Owner};
-use gembridge_core::model::{CallId, ClientCall, Content, SessionId, ToolReturn, TurnId};
-use gembridge_core::session::{GiveBack, Resumption, SessionHandle, Unanswered, Viewer};
-
-use super::begin::Desk;
-use super::decode::{CallRef, CallResult, FollowUp};
-use super::turn::LiveTurn;
-use crate::problem::Problem;
+use super::conversations::{Claim, Owner};
+use super::error::ExchangeError;
+use super::request::{CallRef, CallResult, FollowUp};
+use super::start::TurnStarter;
+use super::started_turn::StartedTurn;
+use crate::error::Error;
+use crate::model::{CallId, ClientCall, Content, SessionId, ToolReturn, TurnId};
+use crate::session::{GiveBack, Resumption, SessionHandle, Unanswered, Viewer};
 
 /// Results, and where they may be waited for.
 pub(super) struct Resume {
@@ -29,7 +28,7 @@ enum Results {
 
 /// A turn that goes on.
 pub(super) struct GoingOn {
-    pub turn: LiveTurn,
+    pub turn: StartedTurn,
     pub owner: Owner,
     /// Calls that still wait.
     pub waiting: Vec<ClientCall>,
@@ -88,9 +87,9 @@ fn by_tool(results: Vec<CallResult>) -> Vec<(String, ToolReturn)> {
     results.into_iter().map(tool).collect()
 }
 
-impl Desk<'_> {
+impl TurnStarter<'_> {
     /// `None`: nobody waits for these results any more; begin anew.
-    pub(super) async fn resume(&self, resume: Resume, owner: &Owner) -> Result<Option<GoingOn>, Problem> {
+    pub(super) async fn resume(&self, resume: Resume, owner: &Owner) -> Result<Option<GoingOn>, ExchangeError> {
         let Resume { results, unanswered, viewer } = resume;
         match self.give_back(results, unanswered, &viewer, owner).await {
             Ok(going_on) => Ok(going_on),
@@ -131,7 +130,7 @@ impl Desk<'_> {
         &self,
         handle: &SessionHandle,
         said: Vec<Content>,
-    ) -> Result<Option<LiveTurn>, Problem> {
+    ) -> Result<Option<StartedTurn>, ExchangeError> {
         if !handle.awaits_results() {
             return Ok(None);
         }
@@ -154,7 +153,7 @@ impl Desk<'_> {
         turn: TurnId,
         results: Vec<(CallId, ToolReturn)>,
         unanswered: Unanswered,
-    ) -> Result<(LiveTurn, Vec<ClientCall>), Error> {
+    ) -> Result<(StartedTurn, Vec<ClientCall>), Error> {
         // What may be called from here on is what this request says. Not every agent looks again; it is told by the
         // failure of its call then.
         if let Ok(offered) = tokio::time::timeout(READING, handle.offer(turn, self.offer.clone())).await {
@@ -162,7 +161,7 @@ impl Desk<'_> {
         }
         // From here on the turn is this client's again: one that leaves takes it along.
         let (store, tasks) = (Arc::clone(self.app.sessions.store()), self.app.tasks.clone());
-        let mut turn = LiveTurn::unread_turn(handle, turn, store, tasks);
+        let mut turn = StartedTurn::unread_turn(handle, turn, store, tasks);
         self.clock.wait();
         let given = turn.handle().give_back(GiveBack { results, unanswered, by: self.by }).await;
         self.clock.admit();

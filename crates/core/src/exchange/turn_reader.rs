@@ -1,30 +1,28 @@
 //! One answer in the making: the events of its turn go in, pieces come out, and in the end the way it ended.
 
-use gembridge_core::exchange::{Fingerprint, Growing};
-use gembridge_core::model::{CallId, ClientCall, Content, Event, Outcome, Role, Stop, Text};
-use gembridge_core::session::demand::{Demand, Verdict};
-
-use super::Pieces;
-use super::calls::{CallOptions, Calls, Parking, in_words as call_in_words};
-use super::cut::{Cut, Passed};
-use super::demanded::Demanded;
+use super::agent_tools::ToolResults;
+use super::calls::{CallOptions, Calls, Parking};
 use super::ending::{Ending, ending};
+use super::fingerprint::{Fingerprint, Growing};
+use super::output_checker::{RequiredOutput, Verdict};
+use super::request::{CallIds, TokenLimit};
+use super::required_output::HeldAnswer;
+use super::sink::{AnswerPieces, AnswerSink, Finish};
+use super::stop_sequences::{Passed, StopSequences};
 use super::surrogate::{Halves, Joined};
-use super::tool::ToolResults;
-use super::usage::Spent;
-use crate::openai::decode::{TokenLimit, Wording};
-use crate::openai::wire::{self, FinishReason};
+use super::token_count::{AnswerTokens, TokenCount};
+use crate::model::{CallId, ClientCall, Content, Event, Outcome, Role, Stop, Text};
 
-pub(in crate::openai) struct Reading {
+pub(super) struct TurnReader {
     text: Halves,
     thought: Halves,
-    cut: Option<Cut>,
+    stop: Option<StopSequences>,
     tools: Option<ToolResults>,
     calls: Calls,
-    demanded: Option<Demanded>,
+    held: Option<HeldAnswer>,
     /// The conversation with this answer as its newest message, as far as it has come.
     fingerprint: Option<Growing>,
-    spent: Spent,
+    tokens: AnswerTokens,
     heard: bool,
     said: bool,
     /// Whether the last line of the answer has no end yet.
@@ -32,28 +30,28 @@ pub(in crate::openai) struct Reading {
 }
 
 #[derive(Clone, Debug)]
-pub(in crate::openai) struct ReadingOptions {
+pub(super) struct ReaderOptions {
     pub stop: Vec<String>,
     pub limit: Option<TokenLimit>,
     /// What the agent's own tools gave back is part of the text.
     pub show_tools: bool,
     pub calls: CallOptions,
-    pub demand: Demand,
+    pub required: RequiredOutput,
 }
 
-impl Reading {
+impl TurnReader {
     /// `fingerprint` is that of everything said before, where this answer shall be found again.
-    pub(in crate::openai) fn new(options: ReadingOptions, fingerprint: Option<Fingerprint>) -> Self {
+    pub(super) fn new(options: ReaderOptions, fingerprint: Option<Fingerprint>) -> Self {
         let fingerprint = fingerprint.map(|before| before.begin(Role::Assistant));
         Self {
             text: Halves::default(),
             thought: Halves::default(),
-            cut: Cut::new(options.stop, options.limit),
+            stop: StopSequences::new(options.stop, options.limit),
             tools: options.show_tools.then(ToolResults::default),
             calls: Calls::new(options.calls),
-            demanded: Demanded::new(options.demand),
+            held: HeldAnswer::new(options.required),
             fingerprint,
-            spent: Spent::default(),
+            tokens: AnswerTokens::default(),
             heard: false,
             said: false,
             mid_line: false,
@@ -61,38 +59,38 @@ impl Reading {
     }
 
     /// Whether the agent has done anything for the prompt yet.
-    pub(in crate::openai) fn heard(&self) -> bool {
+    pub(super) fn heard(&self) -> bool {
         self.heard
     }
 
     /// Whether anything has come out yet.
-    pub(in crate::openai) fn said(&self) -> bool {
+    pub(super) fn said(&self) -> bool {
         self.said
     }
 
     /// The tokens so far.
-    pub(in crate::openai) fn usage(&self) -> wire::Usage {
-        self.spent.sum()
+    pub(super) fn tokens(&self) -> TokenCount {
+        self.tokens.sum()
     }
 
     /// Calls that wait from before.
-    pub(in crate::openai) fn know(&mut self, waiting: Vec<ClientCall>) {
+    pub(super) fn know(&mut self, waiting: Vec<ClientCall>) {
         for call in waiting {
             self.calls.know_before(call);
         }
     }
 
     /// The conversation with the whole answer.
-    pub(in crate::openai) fn into_fingerprint(self) -> Option<Fingerprint> {
+    pub(super) fn into_fingerprint(self) -> Option<Fingerprint> {
         self.fingerprint.map(Growing::end)
     }
 
     /// Reads one event of the turn; `Some` is the end.
-    pub(in crate::openai) fn event(&mut self, event: &Event, out: &mut impl Pieces) -> Option<Ending> {
+    pub(super) fn event(&mut self, event: &Event, out: &mut AnswerPieces<'_, impl AnswerSink>) -> Option<Ending> {
         let ending = self.read(event, out);
-        self.said |= self.spent.has_output();
+        self.said |= self.tokens.has_output();
         self.heard |= match &ending {
-            _ if self.demanded.is_none() => event.is_done_for_the_prompt(),
+            _ if self.held.is_none() => event.is_done_for_the_prompt(),
             // What is held back may come to nothing, and then the status of the response still can say so.
             None => matches!(event, Event::Thought(_)),
             Some(Ending::Again(_) | Ending::Refused(_)) => false,
@@ -101,7 +99,7 @@ impl Reading {
         ending
     }
 
-    fn read(&mut self, event: &Event, out: &mut impl Pieces) -> Option<Ending> {
+    fn read(&mut self, event: &Event, out: &mut AnswerPieces<'_, impl AnswerSink>) -> Option<Ending> {
         match event {
             Event::Text(text) => self.on_text(text, out),
             Event::Thought(text) => self.on_thought(text, out),
@@ -115,7 +113,7 @@ impl Reading {
                 if self.mid_line { self.say(&format!("\n\n{result}"), out) } else { self.say(&result, out) }
             }
             Event::Usage(usage) => {
-                self.spent.told(usage);
+                self.tokens.told(usage);
                 None
             }
             Event::Called(call) => {
@@ -124,18 +122,18 @@ impl Reading {
             }
             Event::Parked(waiting) => self.on_parked(waiting, out),
             Event::Output(output) => {
-                if let Some(demanded) = &mut self.demanded {
-                    demanded.output(output);
+                if let Some(held) = &mut self.held {
+                    held.output(output);
                 }
                 None
             }
             Event::Ended(outcome) => Some(self.on_ended(outcome, out)),
             Event::Prompted { prompt, .. } => {
-                self.spent.prompt(&prompt.blocks());
+                self.tokens.prompt(&prompt.blocks());
                 None
             }
             Event::Returned { result, .. } => {
-                self.spent.prompt(&result.content);
+                self.tokens.prompt(&result.content);
                 None
             }
             Event::Started
@@ -155,46 +153,46 @@ impl Reading {
         }
     }
 
-    fn on_text(&mut self, text: &Text, out: &mut impl Pieces) -> Option<Ending> {
+    fn on_text(&mut self, text: &Text, out: &mut AnswerPieces<'_, impl AnswerSink>) -> Option<Ending> {
         let Joined { escaped, plain } = self.text.join(text);
         if escaped.is_empty() {
             return None;
         }
-        if self.cut.is_some() || self.demanded.is_some() {
+        if self.stop.is_some() || self.held.is_some() {
             return self.say(&plain, out);
         }
         if let Some(fingerprint) = &mut self.fingerprint {
             fingerprint.text(&plain);
         }
-        self.spent.text(&plain);
+        self.tokens.text(&plain);
         self.mid_line = !plain.ends_with('\n');
         out.text(&escaped);
         None
     }
 
-    fn on_thought(&mut self, text: &Text, out: &mut impl Pieces) -> Option<Ending> {
+    fn on_thought(&mut self, text: &Text, out: &mut AnswerPieces<'_, impl AnswerSink>) -> Option<Ending> {
         let Joined { escaped, plain } = self.thought.join(text);
         if escaped.is_empty() {
             return None;
         }
-        let Some(cut) = &mut self.cut else {
-            self.spent.thought(&plain);
+        let Some(stop) = &mut self.stop else {
+            self.tokens.thought(&plain);
             out.thought(&escaped);
             return None;
         };
-        let passed = cut.thought(&plain);
+        let passed = stop.thought(&plain);
         if !passed.text.is_empty() {
-            self.spent.thought(&passed.text);
+            self.tokens.thought(&passed.text);
             out.thought(&Text::plain(passed.text).to_escaped());
         }
         passed.end.map(Ending::Cut)
     }
 
     /// Plain text on its way out, unless it has to wait.
-    fn say(&mut self, text: &str, out: &mut impl Pieces) -> Option<Ending> {
-        match &mut self.demanded {
-            Some(demanded) => {
-                demanded.text(text);
+    fn say(&mut self, text: &str, out: &mut AnswerPieces<'_, impl AnswerSink>) -> Option<Ending> {
+        match &mut self.held {
+            Some(held) => {
+                held.text(text);
                 None
             }
             None => self.say_now(text, out),
@@ -202,29 +200,29 @@ impl Reading {
     }
 
     /// Plain text on its way out, past the client's limits.
-    fn say_now(&mut self, text: &str, out: &mut impl Pieces) -> Option<Ending> {
-        match &mut self.cut {
-            Some(cut) => {
-                let passed = cut.text(text);
+    fn say_now(&mut self, text: &str, out: &mut AnswerPieces<'_, impl AnswerSink>) -> Option<Ending> {
+        match &mut self.stop {
+            Some(stop) => {
+                let passed = stop.text(text);
                 self.pass(passed, out).map(Ending::Cut)
             }
             None => self.pass(Passed { text: text.to_owned(), end: None }, out).map(Ending::Cut),
         }
     }
 
-    fn pass(&mut self, passed: Passed, out: &mut impl Pieces) -> Option<FinishReason> {
+    fn pass(&mut self, passed: Passed, out: &mut AnswerPieces<'_, impl AnswerSink>) -> Option<Finish> {
         if !passed.text.is_empty() {
             if let Some(fingerprint) = &mut self.fingerprint {
                 fingerprint.text(&passed.text);
             }
-            self.spent.text(&passed.text);
+            self.tokens.text(&passed.text);
             self.mid_line = !passed.text.ends_with('\n');
             out.text(&Text::plain(passed.text).to_escaped());
         }
         passed.end
     }
 
-    fn on_ended(&mut self, outcome: &Outcome, out: &mut impl Pieces) -> Ending {
+    fn on_ended(&mut self, outcome: &Outcome, out: &mut AnswerPieces<'_, impl AnswerSink>) -> Ending {
         let end = ending(outcome);
         if matches!(end, Ending::Failed(_)) {
             return end;
@@ -233,7 +231,7 @@ impl Reading {
         if let Some(ending) = self.judged(outcome, &end, out) {
             return ending;
         }
-        let rest = self.cut.as_mut().map(Cut::rest);
+        let rest = self.stop.as_mut().map(StopSequences::rest);
         match rest.and_then(|rest| self.pass(rest, out)) {
             // The agent said more than the client has.
             Some(reason) => Ending::Forgotten(reason),
@@ -242,44 +240,49 @@ impl Reading {
     }
 
     /// A half whose other half never came is no character.
-    fn end_halves(&mut self, out: &mut impl Pieces) {
+    fn end_halves(&mut self, out: &mut AnswerPieces<'_, impl AnswerSink>) {
         if self.thought.rest().is_some() {
-            self.spent.thought("\u{FFFD}");
+            self.tokens.thought("\u{FFFD}");
             out.thought(LONE_HALF);
         }
         if self.text.rest().is_some() {
-            match (&mut self.demanded, &mut self.fingerprint) {
-                (Some(demanded), _) => return demanded.text("\u{FFFD}"),
+            match (&mut self.held, &mut self.fingerprint) {
+                (Some(held), _) => return held.text("\u{FFFD}"),
                 (None, Some(fingerprint)) => fingerprint.text("\u{FFFD}"),
                 (None, None) => {}
             }
-            self.spent.text("\u{FFFD}");
+            self.tokens.text("\u{FFFD}");
             out.text(LONE_HALF);
         }
     }
 
     /// What becomes of an answer that was held back. `None`: it is out.
-    fn judged(&mut self, outcome: &Outcome, end: &Ending, out: &mut impl Pieces) -> Option<Ending> {
-        let demanded = self.demanded.as_mut()?;
+    fn judged(
+        &mut self,
+        outcome: &Outcome,
+        end: &Ending,
+        out: &mut AnswerPieces<'_, impl AnswerSink>,
+    ) -> Option<Ending> {
+        let held = self.held.as_mut()?;
         if matches!(outcome, Outcome::Finished(Stop::Refusal)) {
-            let words = Some(demanded.take_text()).filter(|text| !text.is_empty());
+            let words = Some(held.take_text()).filter(|text| !text.is_empty());
             let words = words.unwrap_or_else(|| "the agent refused to answer".to_owned());
-            self.spent.text(&words);
+            self.tokens.text(&words);
             out.refusal(&Text::plain(words).to_escaped());
-            return Some(Ending::Forgotten(FinishReason::Stop));
+            return Some(Ending::Forgotten(Finish::Stop));
         }
         let text = match end {
-            Ending::Finished(_) => match demanded.judge() {
-                Verdict::Done => demanded.take_text(),
+            Ending::Finished(_) => match held.check() {
+                Verdict::Done => held.take_text(),
                 Verdict::Output(output) => String::from_utf8_lossy(&output.0).into_owned(),
                 Verdict::Again(prompt) => {
-                    self.spent.begin_turn();
+                    self.tokens.begin_turn();
                     return Some(Ending::Again(prompt));
                 }
-                Verdict::Failed(message) => return Some(Ending::Unmet(demanded.unmet(), message)),
+                Verdict::Failed(message) => return Some(Ending::Unmet(held.unmet(), message)),
             },
             // It was ended before it was whole: what came is all there is.
-            _ => demanded.take_text(),
+            _ => held.take_text(),
         };
         match self.say_now(&text, out) {
             Some(Ending::Cut(reason)) => Some(Ending::Forgotten(reason)),
@@ -287,38 +290,36 @@ impl Reading {
         }
     }
 
-    fn on_parked(&mut self, waiting: &[CallId], out: &mut impl Pieces) -> Option<Ending> {
+    fn on_parked(&mut self, waiting: &[CallId], out: &mut AnswerPieces<'_, impl AnswerSink>) -> Option<Ending> {
         let calls = match self.calls.park(waiting) {
             Parking::Show(calls) => calls,
             Parking::Refuse(results) => return Some(Ending::Refused(results)),
             Parking::Fail(failure) => return Some(Ending::Failed(failure)),
         };
         self.end_halves(out);
-        let beside = self.demanded.as_mut().map(Demanded::beside_a_call).unwrap_or_default();
+        let beside = self.held.as_mut().map(HeldAnswer::beside_a_call).unwrap_or_default();
         let ending = self.say_now(&beside, out);
         if ending.is_some() {
             return ending;
         }
-        let rest = self.cut.as_mut().map(Cut::rest);
+        let rest = self.stop.as_mut().map(StopSequences::rest);
         if let Some(reason) = rest.and_then(|rest| self.pass(rest, out)) {
             return Some(Ending::Cut(reason));
         }
-        for (at, call) in calls.iter().enumerate() {
-            let call = call_in_words(call);
+        for (number, call) in calls.iter().enumerate() {
+            let arguments = String::from_utf8_lossy(&call.arguments.0);
             if let Some(fingerprint) = &mut self.fingerprint {
-                fingerprint.call(&call.function.name, &call.function.arguments);
+                fingerprint.call(&call.tool, &arguments);
             }
-            self.spent.text(&call.function.name);
-            self.spent.text(&call.function.arguments);
-            match self.calls.wording() {
-                Wording::Tools => out.call(at, call),
-                Wording::Functions => out.function_call(call.function),
-            }
+            self.tokens.text(&call.tool);
+            self.tokens.text(&arguments);
+            out.call(number, call);
         }
-        Some(Ending::Parked(match self.calls.wording() {
-            Wording::Tools => FinishReason::ToolCalls,
-            Wording::Functions => FinishReason::FunctionCall,
-        }))
+        // A client that is told no id of its call comes back with its history alone.
+        Some(match self.calls.ids() {
+            CallIds::Told => Ending::Parked(Finish::ToolCalls),
+            CallIds::Missing => Ending::Finished(Finish::ToolCalls),
+        })
     }
 }
 

@@ -5,15 +5,14 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use gembridge_core::driver::SlashCommands;
-use gembridge_core::error::Error;
-use gembridge_core::exchange::Owner;
-use gembridge_core::session::{NewSession, SessionHandle};
-
-use super::OpenAi;
+use super::Exchanges;
+use super::conversations::Owner;
+use crate::driver::SlashCommands;
+use crate::error::Error;
+use crate::session::{NewSession, SessionHandle};
 
 #[derive(Default)]
-pub(super) struct Spares {
+pub(super) struct PremadeSessions {
     stock: Mutex<HashMap<Owner, Stock>>,
 }
 
@@ -37,7 +36,7 @@ const IN_ALL: usize = 64;
 /// An older one may be about to leave the memory.
 const TOO_OLD: Duration = Duration::from_mins(10);
 
-impl Spares {
+impl PremadeSessions {
     fn take(&self, owner: &Owner) -> Taken {
         let mut all = self.lock();
         let mut taken = Taken::default();
@@ -94,10 +93,10 @@ struct Taken {
     stale: Vec<SessionHandle>,
 }
 
-impl OpenAi {
+impl Exchanges {
     /// A session in which nothing was said: one made ahead, or a new one. The next is made meanwhile.
     pub(super) async fn fresh_session(self: &Arc<Self>, owner: &Owner) -> Result<SessionHandle, Error> {
-        let taken = self.spares.take(owner);
+        let taken = self.premade.take(owner);
         self.put_away(taken.stale);
         match taken.spare {
             Some(spare) => Ok(spare),
@@ -106,15 +105,15 @@ impl OpenAi {
     }
 
     /// Makes the next session of this owner ahead of time.
-    pub(super) fn make_spare(self: &Arc<Self>, owner: &Owner) {
-        if !self.spares.order(owner) {
+    pub(super) fn make_next(self: &Arc<Self>, owner: &Owner) {
+        if !self.premade.order(owner) {
             return;
         }
         let (app, owner) = (Arc::clone(self), owner.clone());
         self.tasks.spawn(async move {
             let made = app.create(&owner).await;
             let made = made.inspect_err(|error| tracing::debug!(%error, "no session could be made ahead of time"));
-            app.spares.deliver(owner, made.ok());
+            app.premade.deliver(owner, made.ok());
         });
     }
 
@@ -127,8 +126,8 @@ impl OpenAi {
     }
 
     /// Deletes every session that was made and not used.
-    pub(super) async fn discard_spares(&self) {
-        self.discard(self.spares.drain()).await;
+    pub(super) async fn discard_premade(&self) {
+        self.discard(self.premade.drain()).await;
     }
 
     async fn discard(&self, unused: Vec<SessionHandle>) {

@@ -1,22 +1,22 @@
 //! An answer that its client insists to have in a certain form: nothing of it goes out before it is known to have it.
 
-use gembridge_core::model::Opaque;
-use gembridge_core::session::demand::{Delivered, Demand, Judge, Verdict};
+use super::output_checker::{Delivered, OutputChecker, RequiredOutput, Verdict};
+use crate::model::Opaque;
 
 /// What an agent said in a turn, kept until somebody decided about it.
-pub(super) struct Demanded {
-    judge: Judge,
+pub(super) struct HeldAnswer {
+    checker: OutputChecker,
     text: String,
     output: Option<Opaque>,
 }
 
-impl Demanded {
+impl HeldAnswer {
     /// `None`: everything goes out as it comes.
-    pub(super) fn new(demand: Demand) -> Option<Self> {
-        match demand {
-            Demand::Nothing => None,
-            Demand::Call | Demand::Output(_) => {
-                Some(Self { judge: Judge::new(demand), text: String::new(), output: None })
+    pub(super) fn new(required: RequiredOutput) -> Option<Self> {
+        match required {
+            RequiredOutput::Nothing => None,
+            RequiredOutput::Call | RequiredOutput::Output(_) => {
+                Some(Self { checker: OutputChecker::new(required), text: String::new(), output: None })
             }
         }
     }
@@ -32,9 +32,9 @@ impl Demanded {
 
     /// What may stand beside a call: prose is no answer in a form.
     pub(super) fn beside_a_call(&mut self) -> String {
-        match self.judge.demand() {
-            Demand::Output(_) => String::new(),
-            Demand::Call | Demand::Nothing => self.take_text(),
+        match self.checker.required() {
+            RequiredOutput::Output(_) => String::new(),
+            RequiredOutput::Call | RequiredOutput::Nothing => self.take_text(),
         }
     }
 
@@ -43,12 +43,12 @@ impl Demanded {
     }
 
     /// The agent ended its turn. Another one begins with nothing said.
-    pub(super) fn judge(&mut self) -> Verdict {
+    pub(super) fn check(&mut self) -> Verdict {
         let output = self.output.take();
         // A call that reaches the client ends the answer before its turn ends: those of before went back or were taken
         // back, and are none.
         let delivered = Delivered { text: &self.text, output: output.as_ref(), called: false, refused: false };
-        let verdict = self.judge.judge(delivered);
+        let verdict = self.checker.check(delivered);
         if matches!(verdict, Verdict::Again(_)) {
             self.text.clear();
         }
@@ -56,16 +56,16 @@ impl Demanded {
     }
 
     pub(super) fn unmet(&self) -> Unmet {
-        match self.judge.demand() {
-            Demand::Output(_) => Unmet::Output,
-            Demand::Call | Demand::Nothing => Unmet::Call,
+        match self.checker.required() {
+            RequiredOutput::Output(_) => Unmet::Output,
+            RequiredOutput::Call | RequiredOutput::Nothing => Unmet::Call,
         }
     }
 }
 
 /// What an answer is not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::openai) enum Unmet {
+pub(super) enum Unmet {
     Call,
     Output,
 }

@@ -1,4 +1,4 @@
-//! Our own measure of a text, for limits and for what an agent does not count.
+//! An estimate of the tokens of a text, for limits and for what an agent does not count.
 //!
 //! Agents have no tokenizer for us. A character of ASCII counts as a quarter of a token, any other as one: near the
 //! truth for prose in most languages, and the same for everybody.

@@ -1,0 +1,107 @@
+//! Where the pieces of answers go. A dialect writes them as they come; whoever wants them as values takes [`Piece`]s.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+
+use super::error::ExchangeError;
+use super::token_count::TokenCount;
+use crate::model::{AgentName, ClientCall, SessionId, Text};
+
+/// Takes the pieces of all answers of a request, each with the number of its answer. Text comes as the body of a JSON
+/// string, which most dialects splice as it is: handing it on as values costs a reference count and a queue for each.
+pub trait AnswerSink {
+    /// The agent refused the model that was asked for, and its default answers.
+    fn default_model(&mut self, agent: &AgentName);
+    fn text(&mut self, answer: usize, escaped: &[u8]);
+    fn thought(&mut self, answer: usize, escaped: &[u8]);
+    fn refusal(&mut self, answer: usize, escaped: &[u8]);
+    /// A call of a tool, `number` among those of the answer.
+    fn call(&mut self, answer: usize, number: usize, call: &ClientCall);
+    fn finish(&mut self, answer: usize, finish: Finish);
+}
+
+/// How an answer ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Finish {
+    Stop,
+    Length,
+    ContentFilter,
+    ToolCalls,
+}
+
+/// A piece of an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Piece {
+    /// The first answer has begun in this session.
+    Begun {
+        session: SessionId,
+    },
+    Text(Text),
+    Thought(Text),
+    Refusal(Text),
+    Call(ClientCall),
+    /// The answer is over.
+    Ended(Finish),
+    /// Every answer is over.
+    Done(TokenCount),
+    Failed(ExchangeError),
+}
+
+/// Pieces that wait to be taken, each with the number of its answer.
+#[derive(Default)]
+pub(super) struct PieceQueue {
+    pub(super) pieces: VecDeque<(usize, Piece)>,
+}
+
+fn text_of(escaped: &[u8]) -> Text {
+    Text::escaped(Bytes::copy_from_slice(escaped))
+}
+
+impl AnswerSink for PieceQueue {
+    fn default_model(&mut self, _: &AgentName) {}
+
+    fn text(&mut self, answer: usize, escaped: &[u8]) {
+        self.pieces.push_back((answer, Piece::Text(text_of(escaped))));
+    }
+
+    fn thought(&mut self, answer: usize, escaped: &[u8]) {
+        self.pieces.push_back((answer, Piece::Thought(text_of(escaped))));
+    }
+
+    fn refusal(&mut self, answer: usize, escaped: &[u8]) {
+        self.pieces.push_back((answer, Piece::Refusal(text_of(escaped))));
+    }
+
+    fn call(&mut self, answer: usize, _: usize, call: &ClientCall) {
+        self.pieces.push_back((answer, Piece::Call(call.clone())));
+    }
+
+    fn finish(&mut self, answer: usize, finish: Finish) {
+        self.pieces.push_back((answer, Piece::Ended(finish)));
+    }
+}
+
+/// The sink of one answer.
+pub(super) struct AnswerPieces<'s, S> {
+    pub sink: &'s mut S,
+    pub answer: usize,
+}
+
+impl<S: AnswerSink> AnswerPieces<'_, S> {
+    pub(super) fn text(&mut self, escaped: &[u8]) {
+        self.sink.text(self.answer, escaped);
+    }
+
+    pub(super) fn thought(&mut self, escaped: &[u8]) {
+        self.sink.thought(self.answer, escaped);
+    }
+
+    pub(super) fn refusal(&mut self, escaped: &[u8]) {
+        self.sink.refusal(self.answer, escaped);
+    }
+
+    pub(super) fn call(&mut self, number: usize, call: &ClientCall) {
+        self.sink.call(self.answer, number, call);
+    }
+}
