@@ -24,8 +24,6 @@ mod file;
 pub mod variables;
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use gembridge_drivers::profile::Profile;
@@ -129,10 +127,9 @@ struct Layers {
 impl Layers {
     /// The mapping of the original proxy. A file that is no mapping is passed over with a warning.
     fn add_models_file(&mut self, path: &Path) -> Option<String> {
-        let text = match fs::read_to_string(path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
-            Err(error) => return Some(format!("`{}` is passed over: {error}", path.display())),
+        let text = match private_file::read_text(path) {
+            Ok(text) => text?,
+            Err(error) => return Some(format!("`models.json` is passed over: {error}")),
         };
         let mapping = match serde_json::from_str::<BTreeMap<String, value::ModelName>>(&text) {
             Ok(mapping) => mapping,
@@ -151,10 +148,12 @@ impl Layers {
     fn add_file(&mut self, named: Option<PathBuf>, config_folder: &Path) -> Result<ConfigFile, ConfigError> {
         let is_named = named.is_some();
         let path = named.unwrap_or_else(|| config_folder.join("gembridge.toml"));
-        let text = match fs::read_to_string(&path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound && !is_named => return Ok(ConfigFile::Missing(path)),
-            Err(error) => return Err(ConfigError::Unreadable { path, error }),
+        let text = match private_file::read_text(&path)? {
+            Some(text) => text,
+            None if is_named => {
+                return Err(ConfigError::Unreadable { path, error: rustix::io::Errno::NOENT.into() });
+            }
+            None => return Ok(ConfigFile::Missing(path)),
         };
         let file = file::parse(&path, &text)?;
         for (key, line) in file.lines {
@@ -172,11 +171,8 @@ impl Layers {
     }
 
     fn add_variables(&mut self, environment: &Environment, dotenv: &Path) -> Result<Environment, ConfigError> {
-        let entries = match fs::read_to_string(dotenv) {
-            Ok(text) => dotenv::parse(dotenv, &text)?,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
-            Err(error) => return Err(ConfigError::Unreadable { path: dotenv.to_owned(), error }),
-        };
+        let text = private_file::read_text(dotenv)?;
+        let entries = text.map(|text| dotenv::parse(dotenv, &text)).transpose()?.unwrap_or_default();
         let filled = environment.or(entries.iter().map(|entry| (entry.name.clone(), entry.value.clone())));
         let agents: Vec<_> = self
             .table

@@ -34,24 +34,42 @@ pub struct Contents {
 
 /// Reads a file; one that is not there is an empty one. Never waits: what is not a regular file is refused.
 pub fn read(path: &Path) -> Result<Contents, ConfigError> {
-    let unreadable = |error| ConfigError::Unreadable { path: path.to_owned(), error };
-    let (file, found) = match open_regular(path, File::options().read(true)) {
-        Err(ConfigError::Unreadable { error, .. }) if error.kind() == io::ErrorKind::NotFound => {
-            return Ok(Contents { bytes: Vec::new(), stamp: Stamp::Missing });
-        }
-        opened => opened?,
+    let Some((file, found)) = open_to_read(path)? else {
+        return Ok(Contents { bytes: Vec::new(), stamp: Stamp::Missing });
     };
     if !is_trusted_owner(found.uid()) {
         return Err(ConfigError::ForeignOwner { path: path.to_owned(), owner: found.uid() });
     }
     // The state before it is read: a change meanwhile is then seen as one, and read again.
     let stamp = Stamp::from(&found);
+    Ok(Contents { bytes: bounded(path, file)?, stamp })
+}
+
+/// The text of a file that the operator wrote, whoever owns it; nothing where there is none. Never waits either.
+pub fn read_text(path: &Path) -> Result<Option<String>, ConfigError> {
+    let Some((file, _)) = open_to_read(path)? else { return Ok(None) };
+    let text = String::from_utf8(bounded(path, file)?).map_err(|error| {
+        let error = io::Error::new(io::ErrorKind::InvalidData, error.utf8_error());
+        ConfigError::Unreadable { path: path.to_owned(), error }
+    });
+    text.map(Some)
+}
+
+fn open_to_read(path: &Path) -> Result<Option<(File, Metadata)>, ConfigError> {
+    match open_regular(path, File::options().read(true)) {
+        Err(ConfigError::Unreadable { error, .. }) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        opened => opened.map(Some),
+    }
+}
+
+fn bounded(path: &Path, file: File) -> Result<Vec<u8>, ConfigError> {
+    let unreadable = |error| ConfigError::Unreadable { path: path.to_owned(), error };
     let mut bytes = Vec::new();
     file.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
     if bytes.len() as u64 > MOST_BYTES {
         return Err(unreadable(io::Error::from(io::ErrorKind::FileTooLarge)));
     }
-    Ok(Contents { bytes, stamp })
+    Ok(bytes)
 }
 
 /// A pipe or a device must not hold up whoever opens it, and has nothing to say here.

@@ -1,5 +1,7 @@
 //! Precedence and sources, over real files in a folder of the test's own.
 
+use std::fs;
+
 use super::*;
 
 struct Fixture {

@@ -84,6 +84,24 @@ fn s20_files_of_a_project_change_nothing_and_are_never_opened() {
 }
 
 #[test]
+fn f18_a_pipe_or_a_device_in_the_place_of_the_settings_is_named_and_holds_up_no_start() {
+    let home = Home::new();
+    fs::create_dir_all(home.config("")).unwrap();
+    for file in ["gembridge.toml", ".env"] {
+        let path = home.config(file);
+        let named = format!("{file}` is not a regular file");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR).unwrap();
+        home.run(&["serve", "--agent", "demo"]).refused(2, &named);
+        fs::remove_file(&path).unwrap();
+        // Whoever read it would never come to its end.
+        std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
+        home.run(&["serve", "--agent", "demo"]).refused(2, &named);
+        fs::remove_file(&path).unwrap();
+    }
+    home.run(&["--config", "/dev/zero", "config", "show"]).refused(2, "`/dev/zero` is not a regular file");
+}
+
+#[test]
 fn a_named_file_is_read_instead() {
     let home = Home::new().with_config("gembridge.toml", "[server]\nport = 1\n");
     fs::write(home.path("other.toml"), "[server]\nport = 2\n").unwrap();
