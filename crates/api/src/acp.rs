@@ -7,6 +7,7 @@ mod error;
 #[cfg(test)]
 mod fuzz;
 mod methods;
+mod pace;
 pub mod proof;
 mod replay;
 mod seat;
@@ -40,7 +41,7 @@ pub struct AcpConfig {
     pub behind: usize,
     /// A client that is silent for this long is asked for a sign of life, and has as long again to give one.
     pub silence: Duration,
-    /// Messages a second that one client may send, over ten seconds.
+    /// Messages a second, over ten seconds, that a guest's key may send over all its sockets, and an operator over each.
     pub messages_per_second: u32,
     /// Requests of one client that are under way at once.
     pub calls: usize,
@@ -121,6 +122,7 @@ pub struct Acp {
     over: CancellationToken,
     connections: AtomicUsize,
     showings: shown::Showings,
+    paces: pace::Paces,
 }
 
 impl Acp {
@@ -132,6 +134,7 @@ impl Acp {
             over: CancellationToken::new(),
             connections: AtomicUsize::new(0),
             showings: shown::Showings::default(),
+            paces: pace::Paces::default(),
         })
     }
 

@@ -25,6 +25,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 use self::asks::Asks;
 use self::calls::{Calls, Done};
+use super::pace::Pace;
 use super::seat::{Seat, Step};
 use super::tap::{Direction, Tapped, session_of, split_frame};
 use super::wire::ReplayWish;
@@ -139,24 +140,17 @@ enum Woken {
     Broken,
 }
 
-/// How many messages a client sent of late.
-struct Pace {
-    since: Instant,
-    messages: u32,
-}
-
 /// Things done in one go.
 const SHARE: usize = 128;
 
 /// Bytes that go out at once; less waits for what else there is.
 const GATHERED: usize = 64 << 10;
 
-const PACE_WINDOW: Duration = Duration::from_secs(10);
-
 impl Connection {
     pub(super) fn new(app: Arc<Acp>, socket: Socket, guest: Guest) -> Self {
         Self {
             counted: Counted::new(Arc::clone(&app)),
+            pace: app.paces.of(&guest.identity),
             socket,
             client: ClientId::fresh(),
             viewer: guest.identity.viewer(),
@@ -172,7 +166,6 @@ impl Connection {
             is_full: false,
             is_over: false,
             life: Life { heard: Instant::now(), asked: false },
-            pace: Pace { since: Instant::now(), messages: 0 },
             ending: None,
             app,
         }
@@ -399,16 +392,5 @@ async fn next_change(list: &mut Option<ListWatch>) -> Result<SessionChange, Recv
     match list {
         Some(list) => list.changes.recv().await,
         None => std::future::pending().await,
-    }
-}
-
-impl Pace {
-    fn admits(&mut self, per_second: u32) -> bool {
-        let now = Instant::now();
-        if now.duration_since(self.since) >= PACE_WINDOW {
-            (self.since, self.messages) = (now, 0);
-        }
-        self.messages += 1;
-        self.messages <= per_second.saturating_mul(10)
     }
 }

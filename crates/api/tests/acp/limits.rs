@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::support::agents::Troupe;
 use crate::support::client::seqs;
-use crate::support::stage::{Setting, Stage};
+use crate::support::stage::{BOB, Setting, Stage};
 use crate::support::{done, text};
 
 #[tokio::test]
@@ -59,6 +59,22 @@ async fn s5_messages_that_are_too_large_or_too_many_close_the_socket() {
         many.notify("$/nothing", json!({})).await;
     }
     assert_eq!(many.closed().await.code, 4009);
+}
+
+#[tokio::test]
+async fn s5_a_guest_has_one_rate_of_messages_over_all_its_sockets() {
+    let config = AcpConfig { messages_per_second: 5, ..AcpConfig::default() };
+    let stage = Stage::with(&Troupe::echo(), Setting { config, ..Setting::default() });
+    let (mut first, mut second) = (stage.client().await, stage.client().await);
+    // With the greetings of both these are as many as it may send.
+    for _ in 0..24 {
+        first.call("$/ping", json!({})).await.unwrap();
+        second.call("$/ping", json!({})).await.unwrap();
+    }
+    second.notify("$/nothing", json!({})).await;
+    assert_eq!(second.closed().await.code, 4009);
+    let mut of_another = stage.connect_as(BOB, "/acp").await;
+    of_another.initialize().await;
 }
 
 #[tokio::test]
