@@ -39,6 +39,8 @@ pub struct Host {
     pub shim: Option<PathBuf>,
     /// What keeps the processes of guests from the operator's files.
     pub guest_fence: GuestFence,
+    /// By how many steps of `nice` the processes of guests stand behind all others.
+    pub guest_nice: u8,
 }
 
 /// Everything that decides how one configured agent is started. All of it is the operator's word.
@@ -61,6 +63,8 @@ pub struct DriverSetup {
     pub audience: Audience,
     /// What keeps the processes from the operator's files, where they serve guests.
     pub guest_fence: GuestFence,
+    /// By how many steps of `nice` they stand behind all others, where they serve guests.
+    pub guest_nice: u8,
     pub home: Home,
     /// What files in a workspace leave to others, as its owner would have it. Everything else is private.
     pub umask: u32,
@@ -89,6 +93,7 @@ impl DriverSetup {
             sandbox: profile.chosen.sandbox,
             audience: Audience::Operators,
             guest_fence: host.guest_fence,
+            guest_nice: host.guest_nice,
             home: Home::Lasting(host.homes.join(&profile.name)),
             umask: host.umask,
             private: host.private.clone(),

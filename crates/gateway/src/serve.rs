@@ -9,6 +9,7 @@ mod housekeeping;
 mod idle;
 mod models;
 mod notify;
+mod openings;
 mod operator;
 mod allowed_origins;
 mod retention;

@@ -9,6 +9,7 @@
 
 mod launch;
 mod options;
+mod priority;
 mod report;
 mod supervise;
 mod tree;

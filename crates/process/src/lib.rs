@@ -43,6 +43,6 @@ pub use lines::{Batch, LineError, LineReader, LineSplitter};
 pub use pool::{Factory, Failure, Pool, PoolConfig, PoolError, PoolStatus};
 pub use procfs::{Usage, usage};
 pub use sandbox::{Reads, Sandbox};
-pub use spawn::{CommandSpec, GuardProgram, Limits, SpawnError, Spawner};
+pub use spawn::{CommandSpec, GuardProgram, Limits, Priority, SpawnError, Spawner};
 pub use supervise::{Admission, RestartPolicy, Supervisor};
 pub use tag::{RunTag, Swept, sweep};

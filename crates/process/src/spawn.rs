@@ -45,6 +45,7 @@ pub struct CommandSpec {
     pub cwd: Option<PathBuf>,
     /// What the files that it makes leave to others: nothing, if not given.
     pub umask: Option<u32>,
+    pub priority: Priority,
     pub sandbox: Option<Sandbox>,
     pub limits: Limits,
 }
@@ -52,7 +53,16 @@ pub struct CommandSpec {
 impl CommandSpec {
     pub fn new(program: impl Into<OsString>, env: Environment) -> Self {
         let limits = Limits::default();
-        Self { program: program.into(), args: Vec::new(), env, cwd: None, umask: None, sandbox: None, limits }
+        Self {
+            program: program.into(),
+            args: Vec::new(),
+            env,
+            cwd: None,
+            umask: None,
+            priority: Priority::OfTheOwner,
+            sandbox: None,
+            limits,
+        }
     }
 
     #[must_use]
@@ -74,6 +84,12 @@ impl CommandSpec {
     }
 
     #[must_use]
+    pub fn priority(mut self, priority: Priority) -> Self {
+        self.priority = priority;
+        self
+    }
+
+    #[must_use]
     pub fn sandbox(mut self, sandbox: Sandbox) -> Self {
         self.sandbox = Some(sandbox);
         self
@@ -83,6 +99,22 @@ impl CommandSpec {
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
+    }
+}
+
+/// How much of a busy processor a child gets beside others. On an idle one it makes no difference.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Priority {
+    /// As much as whoever starts it.
+    OfTheOwner,
+    /// Less, by so many steps as `nice` counts them: five are a third, ten are a ninth. There is no way back up.
+    Lowered(u8),
+}
+
+impl Priority {
+    /// By so many steps, of which none leave it as it is.
+    pub fn lowered_by(steps: u8) -> Self {
+        if steps == 0 { Self::OfTheOwner } else { Self::Lowered(steps) }
     }
 }
 
@@ -264,6 +296,7 @@ impl Spawner {
             grace: spec.limits.grace,
             cwd: spec.cwd.clone(),
             umask: spec.umask,
+            priority: spec.priority,
             fence: spec.sandbox.clone(),
             command: std::iter::once(&spec.program).chain(&spec.args).cloned().collect(),
         };

@@ -133,7 +133,7 @@ impl RateTable {
 }
 
 /// By key, whichever addresses it is used from.
-struct KeyRates {
+pub struct KeyRates {
     start: Instant,
     counted: Mutex<CountedKeys>,
 }
@@ -147,12 +147,13 @@ struct CountedKeys {
 const MOST_KEYS: usize = 4_096;
 
 impl KeyRates {
-    fn new(rate: Rate) -> Self {
+    pub fn new(rate: Rate) -> Self {
         let counted = CountedKeys { limit: Limit::new(rate), windows: HashMap::new() };
         Self { start: Instant::now(), counted: Mutex::new(counted) }
     }
 
-    fn set_rate(&self, rate: Rate) {
+    /// Takes another rate. What was counted at another one is forgotten.
+    pub fn set_rate(&self, rate: Rate) {
         let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
         if counted.limit != Limit::new(rate) {
             *counted = CountedKeys { limit: Limit::new(rate), windows: HashMap::new() };
@@ -160,7 +161,7 @@ impl KeyRates {
     }
 
     /// Counts one request of a key, or refuses it.
-    fn take(&self, owner: &Principal) -> Result<Allowance, Exceeded> {
+    pub fn take(&self, owner: &Principal) -> Result<Allowance, Exceeded> {
         self.take_at(owner, Instant::now())
     }
 

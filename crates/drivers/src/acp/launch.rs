@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gembridge_core::model::{AgentFacts, Failure, FailureKind};
-use gembridge_process::{CommandSpec, Environment, Factory, Sandbox, SpawnError};
+use gembridge_process::{CommandSpec, Environment, Factory, Priority, Sandbox, SpawnError};
 use rustix::io::Errno;
 use serde_json::json;
 
@@ -201,6 +201,9 @@ fn command(setup: &DriverSetup, launch: &Launch, fence: Option<Sandbox>) -> Comm
         CommandSpec::new(&launch.program, Environment::inherit(variables)).args(launch.args.iter()).cwd(&launch.cwd);
     if setup.execution == Execution::Agent {
         command = command.umask(Some(setup.umask));
+    }
+    if setup.audience == Audience::Guests {
+        command = command.priority(Priority::lowered_by(setup.guest_nice));
     }
     command.sandbox = fence;
     command

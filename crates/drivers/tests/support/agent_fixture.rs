@@ -108,6 +108,7 @@ impl ScriptedAgent {
             sandbox: Sandbox::Off,
             audience: Audience::Operators,
             guest_fence: GuestFence::Landlock,
+            guest_nice: 5,
             home: Home::OfTheProcess,
             umask: 0o022,
             private: folder.path().join("private"),

@@ -29,6 +29,7 @@ fn host(context: &Context, spawner: Spawner) -> Host {
         spawner,
         shim: std::env::current_exe().ok(),
         guest_fence: guest_fence(&context.config.settings),
+        guest_nice: context.config.settings.guests.nice.0,
     }
 }
 

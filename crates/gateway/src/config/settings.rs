@@ -8,7 +8,7 @@ use gembridge_drivers::profile::AgentConfig;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::value::{AbsolutePath, Count, HostName, Listed, ModelName, Port, Secret, Size, Span, Switch, Tally};
+use super::value::{AbsolutePath, Count, HostName, Listed, ModelName, Nice, Port, Secret, Size, Span, Switch, Tally};
 
 /// Settings of gembridge. A key that is left out has the default shown here.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -123,11 +123,14 @@ pub struct GuestSettings {
     /// The kernel keeps a guest's agent to its own folders, its program and its libraries. Turned off, and on a kernel that cannot
     /// do it, guests are served only by agents that have no way to a file.
     pub fence: Switch,
+    /// How far the processes of guests' agents stand behind all others on a busy machine, as `nice` counts it: 0 is not at
+    /// all, 5 leaves them a third of what an operator's get, 19 next to nothing.
+    pub nice: Nice,
 }
 
 impl Default for GuestSettings {
     fn default() -> Self {
-        Self { fence: Switch(true) }
+        Self { fence: Switch(true), nice: Nice(5) }
     }
 }
 
@@ -158,6 +161,10 @@ pub struct LimitSettings {
     /// Sessions of one agent that a guest's key may have open, and turns that it may run, at once; idle ones are closed at
     /// the agent for others. Without it: a third of what the agent has. Admin keys have no such bound.
     pub sessions_per_key: Option<Count>,
+    /// Sessions that a guest's key may have agents open at the same moment; the others wait. Without it: a quarter of the
+    /// processors, and one at least. In `window` it may have as many opened as it may make `requests`. Admin keys have no
+    /// such bounds.
+    pub openings_per_key: Option<Count>,
     /// A session that nobody uses for this long leaves the memory, and its agent is told to forget it.
     pub keep: Span,
 }
@@ -176,6 +183,7 @@ impl Default for LimitSettings {
             sessions: Count(4_096),
             idle_sessions: None,
             sessions_per_key: None,
+            openings_per_key: None,
             keep: Span(Duration::from_mins(30)),
         }
     }

@@ -5,7 +5,7 @@ mod list;
 mod name;
 mod secret;
 
-pub use amount::{Count, Port, Size, Span, Tally};
+pub use amount::{Count, Nice, Port, Size, Span, Tally};
 pub use list::{HostName, Listed, Switch};
 pub use name::{AbsolutePath, ModelName};
 pub use secret::Secret;

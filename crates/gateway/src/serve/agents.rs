@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use gembridge_api::guard::rate::Rate;
 use gembridge_core::admission::{Admission, AdmissionLimits, GuestLimits};
 use gembridge_core::driver::Driver;
 use gembridge_core::limit::Limits;
@@ -14,6 +15,7 @@ use gembridge_drivers::setup::{HARMLESS, Spares};
 use gembridge_process::Spawner;
 use tokio::sync::Notify;
 
+use super::openings::Openings;
 use super::session_cap::{Allotment, CappedDriver, SessionCap};
 use super::tenant_driver::TenantDriver;
 use crate::agents::{self, Agent, Chosen, setup};
@@ -44,6 +46,8 @@ pub struct Served {
     pub agent: Agent,
     pub driver: Arc<TenantDriver>,
     pub cap: SessionCap,
+    /// Those of all agents.
+    pub openings: Arc<Openings>,
 }
 
 /// The agents, the default one first.
@@ -69,6 +73,7 @@ impl Agents {
 
     /// Starts to warm the default agent.
     pub fn start(chosen: Vec<Agent>, context: &Context, spawner: &Spawner, keys: &Arc<FileKeys>) -> Self {
+        let openings = Arc::new(openings(&context.config.settings));
         let mut agents = Self { served: Vec::new(), setups: HashMap::new(), wanted: Arc::default() };
         for (place, agent) in chosen.into_iter().enumerate() {
             let name = AgentName::new(agent.profile.name.as_str());
@@ -85,11 +90,11 @@ impl Agents {
             let open = turns(settings, &agent) + waiting(settings, &agent) + LEARNERS;
             let open = open.min(affordable(&agent)).max(2);
             let cap = SessionCap::new(allotment(settings, open), Arc::clone(&agents.wanted));
-            let capped = Arc::new(CappedDriver::new(served, name.clone(), keys, cap.clone()));
+            let capped = Arc::new(CappedDriver::new(served, name.clone(), keys, cap.clone(), &openings));
             let limits = limits(settings, &agent);
             let admission = admission(settings, &agent, keys);
             agents.setups.insert(name.clone(), AgentSetup { driver: capped, limits, policy, admission });
-            agents.served.push(Served { name, agent, driver, cap });
+            agents.served.push(Served { name, agent, driver, cap, openings: Arc::clone(&openings) });
         }
         agents
     }
@@ -100,6 +105,13 @@ fn admission(settings: &Settings, agent: &Agent, keys: &Arc<FileKeys>) -> Admiss
     let waiting = agent.profile.chosen.queue.unwrap_or(settings.limits.queue.0) as usize;
     let guests = Some(guest_limits(allotment(settings, running), keys));
     Admission::new(AdmissionLimits { running, waiting, shares: keys.shares(), guests, ..AdmissionLimits::default() })
+}
+
+/// How many sessions a guest's key may have opened.
+fn openings(settings: &Settings) -> Openings {
+    let limits = &settings.limits;
+    let rate = Rate { requests: limits.requests.0, window: limits.window.0 };
+    Openings::new(limits.openings_per_key.map(|most| most.0 as usize), rate)
 }
 
 /// How many turns run at once with an agent.

@@ -227,6 +227,9 @@ impl Upkeep {
         self.reachable.reload(&config.settings.server, &self.guard);
         let [requests, failures] = rates(&config.settings.limits);
         self.guard.set_rates(requests, failures);
+        for served in &self.served {
+            served.openings.set_rate(requests);
+        }
         logging::set_level(config.settings.log.level.unwrap_or(super::LOG_LEVEL));
         tracing::info!("keys, hosts, origins, rate limits and the level of the log were read again");
         let waiting = show::differences(&context.config, &config);

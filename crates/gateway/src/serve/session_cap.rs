@@ -13,6 +13,7 @@ use gembridge_core::model::{
 };
 use tokio::sync::{Notify, oneshot};
 
+use super::openings::Openings;
 use crate::keys::FileKeys;
 
 /// Longer than any session takes to close.
@@ -27,16 +28,21 @@ pub struct CappedDriver {
     agent: AgentName,
     keys: Arc<FileKeys>,
     cap: SessionCap,
+    openings: Arc<Openings>,
 }
 
 impl CappedDriver {
-    pub fn new(inner: Arc<dyn Driver>, agent: AgentName, keys: &Arc<FileKeys>, cap: SessionCap) -> Self {
-        Self { inner, agent, keys: Arc::clone(keys), cap }
+    pub fn new(
+        inner: Arc<dyn Driver>,
+        agent: AgentName,
+        keys: &Arc<FileKeys>,
+        cap: SessionCap,
+        openings: &Arc<Openings>,
+    ) -> Self {
+        Self { inner, agent, keys: Arc::clone(keys), cap, openings: Arc::clone(openings) }
     }
 
-    async fn permit(&self, principal: &Principal) -> Result<Permit, Failure> {
-        let rank = if self.keys.is_operator(principal) { Rank::Admin } else { Rank::User };
-        let owner = Identity { principal: principal.clone(), rank };
+    async fn permit(&self, owner: Identity) -> Result<Permit, Failure> {
         let waiting = match self.cap.enter(owner) {
             Entered::Admitted(permit) => return Ok(permit),
             Entered::Waits(waiting) => waiting,
@@ -76,8 +82,17 @@ impl CappedDriver {
 impl Driver for CappedDriver {
     fn open(&self, spec: SessionSpec) -> BoxFuture<'_, Result<Opened, Failure>> {
         Box::pin(async move {
-            let permit = self.permit(&spec.principal).await?;
-            let opened = self.inner.open(spec).await?;
+            let principal = spec.principal.clone();
+            let (permit, opened) = if self.keys.is_operator(&principal) {
+                let permit = self.permit(Identity { principal, rank: Rank::Admin }).await?;
+                (permit, self.inner.open(spec).await?)
+            } else {
+                // Counted before an idle session has to give way for it.
+                self.openings.count(&principal)?;
+                let permit = self.permit(Identity { principal: principal.clone(), rank: Rank::User }).await?;
+                let _opening = self.openings.begin(&principal).await?;
+                (permit, self.inner.open(spec).await?)
+            };
             Ok(Opened { agent: Box::new(CappedSession { inner: opened.agent, permit }), ..opened })
         })
     }

@@ -46,6 +46,23 @@ fn s18_two_keys_share_no_process_no_home_and_no_folder() {
 }
 
 #[test]
+fn f6_agents_of_guests_stand_behind_the_operators_on_a_busy_processor() {
+    // The nineteenth field; the program's name has no blanks.
+    let nice = |gateway: &Gateway, key: &str| -> i32 {
+        let answer = gateway.complete_as(key, &said("shell read -r line < /proc/self/stat; echo \"$line\""), &[]);
+        let text = answer.text();
+        let fields = text.trim().strip_prefix("shell: ").unwrap_or_default();
+        fields.split(' ').nth(18).and_then(|nice| nice.parse().ok()).unwrap_or_else(|| panic!("{text}"))
+    };
+    for (settings, steps) in [("", 5), ("guests.nice = 0\n", 0)] {
+        let gateway = Home::new().with_fake(&[], settings).serve_fake();
+        let ann = gateway.home.key("ann");
+        let of_operator = nice(&gateway, &gateway.key);
+        assert_eq!(nice(&gateway, &ann), (of_operator + steps).min(19), "{settings}");
+    }
+}
+
+#[test]
 fn s18_a_workspace_is_open_to_the_operator_alone_and_the_refusal_says_why() {
     let home = Home::for_serving();
     let workspace = home.path("project");

@@ -97,6 +97,34 @@ fn f6_the_refusal_says_what_is_full_and_the_way_out() {
 }
 
 #[test]
+fn f6_a_guest_has_no_more_sessions_opened_over_its_sockets_than_it_may_make_requests() {
+    let few = [("GEMBRIDGE_LIMITS_REQUESTS", "12")];
+    let gateway = Home::new().with_fake(&[], "").serve_with(&["--agent", "fake"], &few);
+    let (ann, bob) = (gateway.home.key("ann"), gateway.home.key("bob"));
+    let mut hostile = [guest(&gateway, &ann), guest(&gateway, &ann)];
+    let new = json!({ "cwd": "/", "mcpServers": [] });
+    let mut sessions = Vec::new();
+    while let Ok(opened) = hostile[sessions.len() % 2].call("session/new", &new) {
+        sessions.push(opened["sessionId"].as_str().unwrap().to_owned());
+        assert!(sessions.len() <= 12, "all are opened");
+    }
+    // One of each agent may have been opened to learn what it offers.
+    assert!(sessions.len() >= 10, "{}", sessions.len());
+    for client in &mut hostile {
+        let refused = client.call("session/new", &new).unwrap_err();
+        assert_eq!((&refused["code"], &refused["data"]["code"]), (&json!(-32000), &json!("queue_full")));
+        let told = refused["message"].as_str().unwrap();
+        assert!(told.contains("12 sessions opened") && told.contains("try again in"), "{told}");
+    }
+    assert_eq!(said(&hostile[0].turn(&sessions[0], "say still here").0), "still here");
+    guest(&gateway, &bob).new_session();
+    let mut operator = Client::known(&gateway, "/acp");
+    for _ in 0..13 {
+        operator.new_session();
+    }
+}
+
+#[test]
 fn f7_half_a_message_and_a_body_of_one_key_are_charged_to_one_share() {
     use std::io::{Read as _, Write as _};
 

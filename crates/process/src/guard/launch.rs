@@ -22,6 +22,7 @@ use rustix::net::{
 use rustix::process::{Pid, Signal, getpid, getppid, set_parent_process_death_signal, setsid};
 use rustix::stdio::{dup2_stdin, stdin};
 
+use super::priority;
 use super::{COMMAND, EXIT_NOT_STARTED, Options, Report, Stage, StartFailure, StartStage, complain};
 use crate::sandbox;
 
@@ -69,6 +70,7 @@ fn prepare_and_exec(options: &Options, guard: Pid, gate: &UnixStream) -> StartFa
     if let Some(mask) = options.umask {
         rustix::process::umask(Mode::from_raw_mode(mask));
     }
+    priority::apply(options.priority);
     if let Some(Err(error)) = options.fence.as_ref().map(sandbox::enter) {
         return StartFailure::new(StartStage::Fence, &error);
     }

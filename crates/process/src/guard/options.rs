@@ -7,6 +7,7 @@ use std::time::Duration;
 use rustix::process::Pid;
 
 use crate::sandbox::{Reads, Sandbox};
+use crate::spawn::Priority;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Options {
@@ -16,6 +17,7 @@ pub(crate) struct Options {
     pub(crate) cwd: Option<PathBuf>,
     /// For the command; the guard's own, which leaves nothing to others, if not given.
     pub(crate) umask: Option<u32>,
+    pub(crate) priority: Priority,
     pub(crate) fence: Option<Sandbox>,
     /// The program and its arguments; never empty.
     pub(crate) command: Vec<OsString>,
@@ -32,7 +34,7 @@ pub(crate) enum Stage {
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum UsageError {
     #[error(
-        "no command; usage: `guard [--grace-ms N] [--cwd DIR] [--umask N] [--fence] [--write DIR]… [--confine] \
+        "no command; usage: `guard [--grace-ms N] [--cwd DIR] [--umask N] [--nice N] [--fence] [--write DIR]… [--confine] \
          [--read PATH]… -- COMMAND ARGS…`"
     )]
     NoCommand,
@@ -50,6 +52,7 @@ impl Options {
             grace: DEFAULT_GRACE,
             cwd: None,
             umask: None,
+            priority: Priority::OfTheOwner,
             fence: None,
             command: Vec::new(),
         };
@@ -67,6 +70,10 @@ impl Options {
                 }
                 Some("--cwd") => options.cwd = Some(folder(args.next(), "--cwd")?),
                 Some("--umask") => options.umask = Some(number(args.next().as_deref(), "--umask", "a number")?),
+                Some("--nice") => {
+                    let steps = number(args.next().as_deref(), "--nice", "a number of steps")?;
+                    options.priority = Priority::lowered_by(steps);
+                }
                 Some("--fence") => _ = options.fence.get_or_insert_default(),
                 Some("--write") => {
                     options.fence.get_or_insert_default().writable.push(folder(args.next(), "--write")?);
@@ -105,6 +112,9 @@ impl Options {
         }
         if let Some(umask) = self.umask {
             args.extend(["--umask".into(), umask.to_string().into()]);
+        }
+        if let Priority::Lowered(steps) = self.priority {
+            args.extend(["--nice".into(), steps.to_string().into()]);
         }
         if let Some(fence) = &self.fence {
             args.push("--fence".into());
@@ -146,6 +156,7 @@ mod tests {
             grace: Duration::from_millis(20),
             cwd: Some("/w --cwd".into()),
             umask: Some(0o022),
+            priority: Priority::Lowered(5),
             fence: Some(Sandbox {
                 reads: Reads::Only(vec!["/r".into(), "--write".into()]),
                 writable: vec!["/a".into(), "--".into()],
@@ -157,6 +168,7 @@ mod tests {
             grace: DEFAULT_GRACE,
             cwd: None,
             umask: None,
+            priority: Priority::OfTheOwner,
             fence: Some(Sandbox::default()),
             command: vec!["x".into()],
         };
@@ -177,6 +189,7 @@ mod tests {
             (vec!["--launched-by", "0", "--", "x"], "`--launched-by` needs a process id"),
             (vec!["--cwd"], "`--cwd` needs a folder"),
             (vec!["--read"], "`--read` needs a path"),
+            (vec!["--nice", "-1", "--", "x"], "`--nice` needs a number"),
         ];
         for (args, expected) in cases {
             let error = Options::parse(args.iter().map(Into::into)).unwrap_err().to_string();

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
 use gembridge_process::sandbox::{Support, support};
-use gembridge_process::{Child, CommandSpec, Environment, Exit, Sandbox, SpawnError, StopPlan};
+use gembridge_process::{Child, CommandSpec, Environment, Exit, Priority, Sandbox, SpawnError, StopPlan};
 
 use crate::marked::{GUARD, Marked, copy, program};
 
@@ -134,6 +134,23 @@ async fn a_child_that_works_for_a_person_makes_files_as_that_person_would() {
     let marked = Marked::new();
     let (lines, _) = output(marked.spawner.spawn(marked.shell("umask").umask(Some(0o022))).await.unwrap()).await;
     assert_eq!(lines, ["0022"]);
+}
+
+#[tokio::test]
+async fn a_child_of_lower_priority_stands_behind_its_owner_and_its_guard_does_not() {
+    // The nineteenth field; a program's name has no blanks here.
+    let nice = |stat: &str| stat.split(' ').nth(18).and_then(|field| field.parse::<i32>().ok());
+    let own = nice(&std::fs::read_to_string("/proc/self/stat").unwrap()).unwrap();
+    let marked = Marked::new();
+    let script = "cat /proc/self/stat /proc/$PPID/stat; cat /proc/self/autogroup 2>/dev/null; true";
+    let spec = marked.shell(script).priority(Priority::Lowered(3));
+    let (lines, _) = output(marked.spawner.spawn(spec).await.unwrap()).await;
+    assert_eq!(nice(&lines[0]), Some((own + 3).min(19)), "{lines:?}");
+    assert_eq!(nice(&lines[1]), Some(own), "its guard acts at once: {lines:?}");
+    // A kernel that groups processes by session compares sessions, not processes.
+    if let Some(session) = lines.get(2).filter(|line| !line.is_empty()) {
+        assert!(session.ends_with("nice 3"), "{session}");
+    }
 }
 
 #[tokio::test]

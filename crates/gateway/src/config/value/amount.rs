@@ -177,7 +177,7 @@ amount!(Size, { "type": ["integer", "string"], "minimum": 1, "pattern": "^[0-9]+
 
 /// A whole number within bounds.
 macro_rules! whole_number {
-    ($(#[$doc:meta])* $name:ident($number:ty), from $least:literal, $expected:literal) => {
+    ($(#[$doc:meta])* $name:ident($number:ty), from $least:literal to $most:expr, $expected:literal) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
         pub struct $name(pub $number);
@@ -186,7 +186,7 @@ macro_rules! whole_number {
             const EXPECTED: &'static str = $expected;
 
             fn from_number(number: u64) -> Option<Self> {
-                let bounds = $least..=u64::from(<$number>::MAX);
+                let bounds = $least..=u64::from($most);
                 bounds.contains(&number).then(|| <$number>::try_from(number).ok()).flatten().map(Self)
             }
 
@@ -195,21 +195,25 @@ macro_rules! whole_number {
             }
         }
 
-        amount!($name, { "type": "integer", "minimum": $least, "maximum": (<$number>::MAX) });
+        amount!($name, { "type": "integer", "minimum": $least, "maximum": ($most) });
     };
 }
 
 whole_number!(
     /// A whole number from 1.
-    Count(u32), from 1, "a whole number from 1"
+    Count(u32), from 1 to u32::MAX, "a whole number from 1"
 );
 whole_number!(
     /// A whole number of something, of which 0 is none.
-    Tally(u32), from 0, "a whole number from 0"
+    Tally(u32), from 0 to u32::MAX, "a whole number from 0"
 );
 whole_number!(
     /// A TCP port; 0 lets the system choose one.
-    Port(u16), from 0, "a port from 0 to 65535"
+    Port(u16), from 0 to u16::MAX, "a port from 0 to 65535"
+);
+whole_number!(
+    /// A nice value: steps behind other processes.
+    Nice(u8), from 0 to 19_u8, "a whole number from 0 to 19"
 );
 
 #[cfg(test)]
