@@ -36,13 +36,27 @@ pub struct Args {
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..))]
     pub seconds: u64,
 
-    /// Another agent than the demo for `hostile-guest`.
-    #[arg(long, value_name = "NAME")]
-    pub agent: Option<String>,
+    /// The agent of `hostile-guest`. The real ones come from `scripts/setup tests` and ask a fake model.
+    #[arg(long, value_enum, default_value_t = BenchAgent::Demo)]
+    pub agent: BenchAgent,
 
-    /// Settings for that agent, as in `gembridge.toml`: its table `[agents.NAME]`.
+    /// Requests a second of each honest client of `hostile-guest`; each agent has a default that a quiet machine carries.
+    #[arg(long, value_name = "NUMBER")]
+    pub rate: Option<f64>,
+
+    /// More settings for the gateway of `hostile-guest`, as in `gembridge.toml`, each in a line such as `guests.nice = 0`.
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
+}
+
+/// The agents that serve guests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum BenchAgent {
+    Demo,
+    Gemini,
+    Claude,
+    #[value(name = "opencode")]
+    OpenCode,
 }
 
 impl Args {

@@ -61,31 +61,25 @@ impl Gateway {
         Self::start_in(folder)
     }
 
-    /// With its own number of turns, and another agent than the demo where one is named.
-    pub fn start_with(agent: Option<&str>, settings: Option<&Path>) -> anyhow::Result<Self> {
-        let more = settings.map(std::fs::read_to_string).transpose().context("no settings for the agent")?;
-        let config = CONFIG.replace("turns = 2048\n", "");
-        let config = config.replace("\"demo\"", &format!("{:?}", agent.unwrap_or("demo")));
-        Self::start_as(tempfile::tempdir()?, &(config + &more.unwrap_or_default()))
-    }
-
-    /// A new key of rank `user`.
-    pub fn guest(&self, name: &str) -> anyhow::Result<Target> {
-        let made = command(self.folder.path())?.args(["keys", "create", name]).output()?;
+    /// A new key, of rank `user` unless an option says otherwise.
+    pub fn key(&self, name: &str, options: &[&str]) -> anyhow::Result<Target> {
+        let made = command(self.folder.path())?.args(["keys", "create", name]).args(options).output()?;
         anyhow::ensure!(made.status.success(), "no key: {}", String::from_utf8_lossy(&made.stderr));
         Ok(Target { key: String::from_utf8(made.stdout)?.trim().to_owned(), ..self.target.clone() })
     }
 
     fn start_in(folder: TempDir) -> anyhow::Result<Self> {
-        Self::start_as(folder, CONFIG)
+        Self::start_with(folder, CONFIG, &[])
     }
 
-    fn start_as(folder: TempDir, settings: &str) -> anyhow::Result<Self> {
+    /// With these settings and variables, in a folder that may have something in it already.
+    pub fn start_with(folder: TempDir, settings: &str, variables: &[(&str, String)]) -> anyhow::Result<Self> {
         let config = folder.path().join("config/gembridge");
         std::fs::create_dir_all(&config)?;
         std::fs::write(config.join("gembridge.toml"), settings)?;
         let mut command = command(folder.path())?;
         command.arg("serve").env("BEARER_TOKEN", KEY);
+        command.envs(variables.iter().map(|(name, value)| (name, value)));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(File::create(folder.path().join("log"))?);
         let mut process = command.spawn().context("`gembridge serve` did not start")?;
         let stdout = process.stdout.take().context("`gembridge serve` has no stdout")?;

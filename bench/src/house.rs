@@ -55,6 +55,7 @@ pub fn setup(
     Ok(DriverSetup {
         audience: Audience::Operators,
         guest_fence: GuestFence::Landlock,
+        guest_nice: 0,
         login: profile.find_login(&environment, &|path| path.exists()),
         profile,
         program,

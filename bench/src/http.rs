@@ -53,6 +53,12 @@ impl Target {
         self.conversation(&message.to_string(), reply, session)
     }
 
+    /// One message of the user to this model, whose whole answer is wanted.
+    pub fn chat_with(&self, model: &str, prompt: &str, session: Option<&str>) -> Vec<u8> {
+        let body = serde_json::json!({"model": model, "messages": [{"role": "user", "content": prompt}]});
+        self.completion(&body.to_string(), session)
+    }
+
     /// A request with these messages, which are JSON already.
     pub fn conversation(&self, messages: &str, reply: Reply, session: Option<&str>) -> Vec<u8> {
         let stream = if reply == Reply::Stream { "true" } else { "false" };
