@@ -26,6 +26,8 @@ FAST := acp behaviour bridge cli commands connect descriptors detection fake_age
 	fake_agent_script faults fuzz gemini_api golden house_rules http openai parked process profiles properties serve \
 	suite tool_names tools transcripts ws
 SKIPPED := real_agents:: ops:: clock::r18_ soak::
+# Most of these tests wait more than they compute.
+test-fast: export RUST_TEST_THREADS ?= 6
 test-fast:
 	cargo test --locked --workspace --exclude gembridge-bench --no-fail-fast --lib --bins
 	cargo test --locked --workspace --exclude gembridge-bench --no-fail-fast $(FAST:%=--test %) -- $(SKIPPED:%=--skip %)
