@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use gembridge_core::log::{Batch, From, Pace};
+use gembridge_core::log::{Backpressure, Batch, From};
 use gembridge_core::model::{ClientId, Event, Outcome, Prompt, Stop, TurnId};
 use gembridge_core::session::SessionHandle;
 use tokio::sync::mpsc;
@@ -29,7 +29,7 @@ pub struct Turned {
 
 impl Client {
     pub async fn attach(handle: SessionHandle) -> anyhow::Result<Self> {
-        let attachment = handle.attach(From::Now, Pace::HoldAgent).await?;
+        let attachment = handle.attach(From::Now, Backpressure::HoldAgent).await?;
         Ok(Self { handle, follow: attachment.follow })
     }
 

@@ -7,11 +7,11 @@ mod error;
 #[cfg(test)]
 mod fuzz;
 mod methods;
-mod pace;
+mod message_rate;
 pub mod proof;
 mod replay;
-mod seat;
-mod shown;
+mod subscription;
+mod fanout;
 mod tap;
 mod upgrade;
 mod wire;
@@ -46,7 +46,7 @@ pub struct AcpConfig {
     /// Requests of one client that are under way at once.
     pub calls: usize,
     /// Sessions that one client follows at once.
-    pub seats: usize,
+    pub subscriptions: usize,
     pub servers: ClientServers,
 }
 
@@ -58,7 +58,7 @@ impl Default for AcpConfig {
             silence: Duration::from_secs(30),
             messages_per_second: 500,
             calls: 64,
-            seats: 64,
+            subscriptions: 64,
             servers: ClientServers::Refused,
         }
     }
@@ -121,8 +121,8 @@ pub struct Acp {
     /// No session is left, so that there is nothing more to wait for.
     over: CancellationToken,
     connections: AtomicUsize,
-    showings: shown::Showings,
-    paces: pace::Paces,
+    fanouts: fanout::FanoutCache,
+    message_rates: message_rate::MessageRates,
 }
 
 impl Acp {
@@ -133,8 +133,8 @@ impl Acp {
             draining: CancellationToken::new(),
             over: CancellationToken::new(),
             connections: AtomicUsize::new(0),
-            showings: shown::Showings::default(),
-            paces: pace::Paces::default(),
+            fanouts: fanout::FanoutCache::default(),
+            message_rates: message_rate::MessageRates::default(),
         })
     }
 

@@ -122,12 +122,12 @@ pub trait AgentSession: Send {
     }
 
     /// Ends the conversation at the agent too, where it knows how; the process stays for others. With
-    /// [`Parting::Kill`] the process goes as well, since it no longer obeys.
-    fn close(self: Box<Self>, parting: Parting) -> BoxFuture<'static, ()>;
+    /// [`CloseMode::Kill`] the process goes as well, since it no longer obeys.
+    fn close(self: Box<Self>, close_mode: CloseMode) -> BoxFuture<'static, ()>;
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Parting {
+pub enum CloseMode {
     Release,
     Kill,
 }

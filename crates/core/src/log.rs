@@ -54,7 +54,7 @@ pub enum From {
 
 /// What a follower wants when it does not keep up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pace {
+pub enum Backpressure {
     /// It is dropped, and comes back with the number it saw last. Nobody waits for it.
     Own,
     /// The agent waits for it, for a bounded time. For the only reader of a session.
@@ -177,7 +177,7 @@ impl SessionLog {
     }
 
     /// Snapshot and follow in one step.
-    pub fn attach(&mut self, from: From, pace: Pace) -> Attachment {
+    pub fn attach(&mut self, from: From, backpressure: Backpressure) -> Attachment {
         let after = match from {
             From::Now => self.last,
             From::After(seq) => seq.min(self.last),
@@ -187,7 +187,7 @@ impl SessionLog {
         let first = self.ring.partition_point(|batch| batch.last().is_none_or(|entry| entry.seq <= after));
         let snapshot = self.ring.range(first..).filter_map(|batch| after_entry(batch, after)).collect();
         let open = self.pending.open();
-        Attachment { older, snapshot, last: self.last, open, follow: self.followers.add(pace) }
+        Attachment { older, snapshot, last: self.last, open, follow: self.followers.add(backpressure) }
     }
 
     /// Lets every follower go.

@@ -2,22 +2,22 @@
 
 mod actor;
 mod agent;
-mod given;
+mod result_receipts;
 mod handle;
 mod history_replay;
 mod journal;
-mod nameplate;
+mod published;
 mod overview;
-mod place;
+mod session_tools;
 mod queue;
 mod reader;
 mod registry;
-mod unfinished;
+mod crash_recovery;
 
 pub use handle::{
-    Accepted, Command, Description, Footing, GiveBack, Joined, Presence, Resumed, Resumption, SessionHandle,
-    Submission, TurnState, Unanswered,
+    Accepted, Command, Description, Joined, Precondition, Presence, Resumed, Resumption, SessionHandle, Submission,
+    SubmitResults, TurnState, Unanswered,
 };
-pub use overview::{ListWatch, SessionChange, SessionView, Standing, Watchers};
+pub use overview::{ListWatch, SessionChange, SessionStatus, SessionView, Watchers};
 pub use reader::SessionReader;
 pub use registry::{AgentSetup, NewSession, Sessions, SessionsConfig, Viewer};

@@ -13,24 +13,24 @@ use crate::model::{ClientTool, Failure, Opaque, ToolReturn};
 /// Opens places where agents find tools. One for the whole gateway, however many sessions there are.
 pub trait ToolHost: Send + Sync {
     /// Opens a place for one session. Called by the session actor before it opens the agent, once for each agent.
-    fn open(&self) -> Result<ToolPlace, Failure>;
+    fn open(&self) -> Result<HostedTools, Failure>;
 
     /// Makes ready to check answers against a form. The message says what is wrong with the schema.
     fn format(&self, wanted: &FormatSpec) -> Result<Arc<dyn Format>, String>;
 }
 
 /// A place where one agent finds tools.
-pub struct ToolPlace {
+pub struct HostedTools {
     /// What the agent is told in order to find it.
     pub server: ToolServer,
     /// Dropping it closes the place; whoever still waits there is told that the tool failed.
-    pub board: Box<dyn ToolBoard>,
+    pub board: Box<dyn ToolList>,
     /// What the agent does there. Bounded: a call that finds no room is refused at once.
     pub news: mpsc::Receiver<ToolNews>,
 }
 
 /// What is offered at a place.
-pub trait ToolBoard: Send {
+pub trait ToolList: Send {
     /// Offers these from now on, instead of what was offered before. Resolves when the agent has read the list; never
     /// if it does not come.
     fn offer(&mut self, offer: Offer) -> BoxFuture<'static, ()>;

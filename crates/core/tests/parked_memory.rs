@@ -11,14 +11,14 @@ mod follow;
 mod store;
 #[path = "behaviour/support/tools.rs"]
 mod tools;
-#[path = "behaviour/support/world.rs"]
-mod world;
+#[path = "behaviour/support/test_sessions.rs"]
+mod test_sessions;
 
 use gembridge_core::session::SessionHandle;
 
 use crate::follow::Reader;
+use crate::test_sessions::TestSessions;
 use crate::tools::{Call, FakePlace};
-use crate::world::World;
 
 const SESSIONS: usize = 160;
 const CALLS_OF_EACH: usize = 64;
@@ -26,15 +26,15 @@ const BOUND: usize = 4 << 10;
 
 #[tokio::test(start_paused = true)]
 async fn ten_thousand_calls_that_wait_cost_less_than_four_kilobytes_each() {
-    let mut world = World::running(SESSIONS, 0);
+    let mut test = TestSessions::running(SESSIONS, 0);
     let mut stages = Vec::new();
     for _ in 0..SESSIONS {
-        stages.push(world.with_tools(&["look"]).await);
+        stages.push(test.with_tools(&["look"]).await);
     }
     let before = resident_bytes();
     let mut waiting: Vec<Call> = Vec::with_capacity(SESSIONS * CALLS_OF_EACH);
     for (session, _agent, place) in &mut stages {
-        park(session, place, &world, &mut waiting).await;
+        park(session, place, &test, &mut waiting).await;
     }
     let each = resident_bytes().saturating_sub(before) / waiting.len();
     assert_eq!(waiting.len(), SESSIONS * CALLS_OF_EACH);
@@ -42,11 +42,11 @@ async fn ten_thousand_calls_that_wait_cost_less_than_four_kilobytes_each() {
     assert!(each < BOUND, "{each} bytes for each call that waits");
 }
 
-async fn park(session: &SessionHandle, place: &mut FakePlace, world: &World, waiting: &mut Vec<Call>) {
+async fn park(session: &SessionHandle, place: &mut FakePlace, test: &TestSessions, waiting: &mut Vec<Call>) {
     for _ in 0..CALLS_OF_EACH {
         waiting.push(place.calls("look", "{}").await);
     }
-    let parked = Reader::of(session, &world.store).await.until_parked().await;
+    let parked = Reader::of(session, &test.store).await.until_parked().await;
     assert_eq!(parked.len(), CALLS_OF_EACH);
 }
 

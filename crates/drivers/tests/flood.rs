@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use agent_fixture::{Client, ScriptedAgent};
 use forgetful::Forgetful;
-use gembridge_core::log::{From, Pace};
+use gembridge_core::log::{Backpressure, From};
 use gembridge_core::model::{FailureKind, Seq};
 use gembridge_core::session::TurnState;
 use gembridge_testkit::process_table::peak_rss_kb;
@@ -26,7 +26,7 @@ async fn r7_a_flood_that_nobody_reads_costs_a_bounded_amount_of_memory_and_the_r
     let fixture = plan.start();
     let client = fixture.session().await;
     client.handle.wake().await.unwrap();
-    let mut stalled = client.handle.attach(From::After(Seq::START), Pace::Own).await.unwrap();
+    let mut stalled = client.handle.attach(From::After(Seq::START), Backpressure::Own).await.unwrap();
     let own = std::process::id();
     let before = peak_rss_kb(own);
 

@@ -83,7 +83,7 @@ impl Renderer {
             // Asked is shown by `ask`, where it is answered; the rest is for programs.
             Event::Prompted { .. }
             | Event::Started
-            | Event::Retold { .. }
+            | Event::HistoryReplayed { .. }
             | Event::Admitted
             | Event::Asked(_)
             | Event::Context { .. }

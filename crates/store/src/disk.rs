@@ -41,7 +41,7 @@ use self::folder::{Folder, FolderLock, rename_if_there};
 use self::index::View;
 use self::live::{Access, Live};
 use self::recover::{Found, Wanted};
-use self::segment::Place;
+use self::segment::LogPosition;
 use self::syncer::Syncer;
 use self::writer::DiskWriter;
 
@@ -155,7 +155,7 @@ impl Disk {
         let dir = self.folder.session(id);
         let found = recover::repair(&dir, self.options.signpost_bytes, &*self.files)?;
         let (end, newest_turn) = (found.end, found.newest_turn);
-        let durable = found.durable.unwrap_or(Place::START);
+        let durable = found.durable.unwrap_or(LogPosition::START);
 
         let segments = recover::open_segments(&dir, durable, end, &*self.files)?;
         let current = segments.last().filter(|segment| segment.first == end.segment).cloned();

@@ -8,7 +8,7 @@ use std::time::Duration;
 use gembridge_core::BoxFuture;
 use gembridge_core::driver::ToolServer;
 use gembridge_core::model::{Failure, FailureKind};
-use gembridge_core::tool_host::{Format, FormatSpec, Offer, ToolBoard, ToolHost, ToolPlace};
+use gembridge_core::tool_host::{Format, FormatSpec, HostedTools, Offer, ToolHost, ToolList};
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
@@ -144,7 +144,7 @@ impl fmt::Debug for ToolBridge {
 }
 
 impl ToolHost for ToolBridge {
-    fn open(&self) -> Result<ToolPlace, Failure> {
+    fn open(&self) -> Result<HostedTools, Failure> {
         let shared = &self.shared;
         if shared.stop.is_cancelled() {
             return Err(Failure::new(FailureKind::ShuttingDown, "the gateway is going down"));
@@ -162,7 +162,7 @@ impl ToolHost for ToolBridge {
             headers: vec![("Authorization".to_owned(), authorization)],
         };
         let board = Board { shared: shared.clone(), endpoint, token };
-        Ok(ToolPlace { server, board: Box::new(board), news })
+        Ok(HostedTools { server, board: Box::new(board), news })
     }
 
     fn format(&self, wanted: &FormatSpec) -> Result<Arc<dyn Format>, String> {
@@ -192,7 +192,7 @@ struct Board {
     token: Token,
 }
 
-impl ToolBoard for Board {
+impl ToolList for Board {
     fn offer(&mut self, offer: Offer) -> BoxFuture<'static, ()> {
         let (read, stale) = self.endpoint.offer(&offer);
         if !stale.is_empty() {

@@ -6,7 +6,7 @@ mod agent;
 #[path = "support/raw.rs"]
 mod raw;
 
-use gembridge_core::tool_host::ToolPlace;
+use gembridge_core::tool_host::HostedTools;
 use gembridge_tools::{Config, ToolBridge};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
@@ -24,7 +24,7 @@ fn resident() -> usize {
     statm.split(' ').nth(1).unwrap().parse::<usize>().unwrap() * 4096
 }
 
-async fn idle(bridge: &ToolBridge, endpoint: &ToolPlace, session: &str) -> TcpStream {
+async fn idle(bridge: &ToolBridge, endpoint: &HostedTools, session: &str) -> TcpStream {
     let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
     let headers = usual(&endpoint.server, &[("mcp-session-id", session)]);
     let mut stream = raw::send(bridge, &request("POST", "/mcp", &headers, ping)).await;

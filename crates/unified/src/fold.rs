@@ -107,7 +107,7 @@ impl Fold {
             | Event::Commands(_)
             | Event::Options(_)
             | Event::Other { .. }
-            | Event::Retold { .. }
+            | Event::HistoryReplayed { .. }
             | Event::Admitted
             | Event::Called(_)
             | Event::Parked(_)

@@ -4,8 +4,8 @@ mod asks;
 mod calls;
 mod dispatch;
 mod prompting;
-mod seating;
-mod showing;
+mod subscriptions;
+mod delivery;
 
 use std::collections::HashMap;
 use std::future::poll_fn;
@@ -25,8 +25,8 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 use self::asks::Asks;
 use self::calls::{Calls, Done};
-use super::pace::Pace;
-use super::seat::{Seat, Step};
+use super::message_rate::MessageRate;
+use super::subscription::{Step, Subscription};
 use super::tap::{Direction, Tapped, session_of, split_frame};
 use super::wire::ReplayWish;
 use super::{Acp, Manner};
@@ -67,10 +67,10 @@ pub(super) struct Connection {
     greeting: Greeting,
     /// Whether it fills in forms.
     fills_forms: bool,
-    seats: Vec<Seat>,
-    /// The seat that is looked at first next time, so that none is starved.
+    subscriptions: Vec<Subscription>,
+    /// The subscription that is looked at first next time, so that none is starved.
     next_seat: usize,
-    /// Messages for sessions whose seat is being taken.
+    /// Messages for sessions whose subscription is being taken.
     waiting: HashMap<SessionId, Vec<String>>,
     asks: Asks,
     calls: Calls,
@@ -79,7 +79,7 @@ pub(super) struct Connection {
     is_full: bool,
     /// Every session has ended: the client goes when it has got what there is.
     is_over: bool,
-    pace: Pace,
+    message_rate: MessageRate,
     life: Life,
     ending: Option<Ending>,
     counted: Counted,
@@ -150,14 +150,14 @@ impl Connection {
     pub(super) fn new(app: Arc<Acp>, socket: Socket, guest: Guest) -> Self {
         Self {
             counted: Counted::new(Arc::clone(&app)),
-            pace: app.paces.of(&guest.identity),
+            message_rate: app.message_rates.of(&guest.identity),
             socket,
             client: ClientId::fresh(),
             viewer: guest.identity.viewer(),
             guest,
             greeting: Greeting::Awaited,
             fills_forms: false,
-            seats: Vec::new(),
+            subscriptions: Vec::new(),
             next_seat: 0,
             waiting: HashMap::new(),
             asks: Asks::default(),
@@ -283,13 +283,13 @@ impl Connection {
 
     /// Whether a turn of one of its sessions runs: its client hears the end of it before it goes.
     fn has_turns(&self) -> bool {
-        self.seats.iter().any(|seat| !seat.prompts.is_empty())
+        self.subscriptions.iter().any(|subscription| !subscription.prompts.is_empty())
     }
 
     async fn leave(self) {
-        let Self { mut socket, ending, calls, seats, counted, .. } = self;
+        let Self { mut socket, ending, calls, subscriptions, counted, .. } = self;
         // What it waits for is waited for by nobody.
-        drop((calls, seats, counted));
+        drop((calls, subscriptions, counted));
         if let Some(Ending::Told(code, reason)) = ending {
             socket.close(code, reason);
         }
@@ -313,9 +313,9 @@ impl Connection {
             if let Poll::Ready(received) = self.socket.poll_receive(cx) {
                 return Poll::Ready(Woken::Received(received));
             }
-            for turn in 0..self.seats.len() {
-                let at = (self.next_seat + turn) % self.seats.len();
-                if let Poll::Ready(step) = self.seats[at].poll_step(cx) {
+            for turn in 0..self.subscriptions.len() {
+                let at = (self.next_seat + turn) % self.subscriptions.len();
+                if let Poll::Ready(step) = self.subscriptions[at].poll_step(cx) {
                     self.next_seat = at + 1;
                     return Poll::Ready(Woken::Step(at, step));
                 }
@@ -358,7 +358,7 @@ impl Connection {
     }
 
     fn on_text(&mut self, text: &str) {
-        if !self.pace.admits(self.app.parts.config.messages_per_second) {
+        if !self.message_rate.admits(self.app.parts.config.messages_per_second) {
             self.ending = Some(Ending::Told(TOO_FAST, "too many messages a second"));
             return;
         }

@@ -17,7 +17,7 @@ pub use changes::{extension, order};
 pub use live::is_shown;
 
 /// Who asks, and of what.
-pub struct Desk {
+pub struct RequestContext {
     pub app: Arc<Acp>,
     pub identity: Identity,
     pub viewer: Viewer,

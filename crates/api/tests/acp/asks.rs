@@ -7,9 +7,9 @@ use gembridge_core::model::{Answer, AskId};
 use gembridge_core::turn::PermissionPolicy;
 use serde_json::{Value, json};
 
-use crate::support::agents::Troupe;
+use crate::support::agents::ScriptedAgents;
 use crate::support::client::Client;
-use crate::support::stage::{Setting, Stage};
+use crate::support::server::{ServerSetup, TestServer};
 use crate::support::{asks, done, text};
 
 fn selected(request: &Value, option: &str) -> Value {
@@ -22,11 +22,11 @@ async fn asked(client: &mut Client) -> Value {
 
 #[tokio::test]
 async fn a_question_reaches_every_client_and_the_first_answer_wins() {
-    let troupe = Troupe::new(|_| vec![asks(1)]);
-    let stage = Stage::new(&troupe);
-    let mut one = stage.client().await;
+    let agents = ScriptedAgents::new(|_| vec![asks(1)]);
+    let server = TestServer::new(&agents);
+    let mut one = server.client().await;
     let session = one.new_session().await;
-    let mut two = stage.attached(&session, "").await;
+    let mut two = server.attached(&session, "").await;
     two.named("_gembridge/replay_ended").await;
     two.call("$/ping", json!({})).await.unwrap();
     let id = one.prompt(&session, "go").await;
@@ -51,32 +51,32 @@ async fn a_question_reaches_every_client_and_the_first_answer_wins() {
     let refused = one.named("_gembridge/answer_refused").await;
     assert_eq!(refused["params"]["ask"], 1);
     assert!(refused["params"]["reason"].as_str().unwrap().contains("not open any more"));
-    troupe.does(0, [text("done"), done()]).await;
+    agents.does(0, [text("done"), done()]).await;
     assert_eq!(one.answer(id).await.unwrap()["stopReason"], "end_turn");
-    assert_eq!(troupe.answers(0), [(AskId(1), Answer::Option("yes".into()))]);
+    assert_eq!(agents.answers(0), [(AskId(1), Answer::Option("yes".into()))]);
 }
 
 #[tokio::test]
 async fn a_question_survives_its_client_and_is_put_to_the_next_one() {
-    let troupe = Troupe::new(|_| vec![asks(7), text("waiting")]);
-    let stage = Stage::new(&troupe);
-    let mut client = stage.client().await;
+    let agents = ScriptedAgents::new(|_| vec![asks(7), text("waiting")]);
+    let server = TestServer::new(&agents);
+    let mut client = server.client().await;
     let session = client.new_session().await;
     client.prompt(&session, "go").await;
     asked(&mut client).await;
     drop(client);
     // Even one that wants to see nothing of what was before.
-    let mut back = stage.attached(&session, "&limit=0").await;
+    let mut back = server.attached(&session, "&limit=0").await;
     let ended = back.named("_gembridge/replay_ended").await;
     assert_eq!(ended["params"]["openRequests"], json!([7]));
     let again = asked(&mut back).await;
     assert_eq!(again["params"]["_meta"]["gembridge"]["ask"], 7);
     back.send(&selected(&again, "no")).await;
     back.named("_gembridge/request_resolved").await;
-    troupe.until("an answer", |troupe| !troupe.answers(0).is_empty()).await;
-    assert_eq!(troupe.answers(0), [(AskId(7), Answer::Option("no".into()))]);
+    agents.until("an answer", |agents| !agents.answers(0).is_empty()).await;
+    assert_eq!(agents.answers(0), [(AskId(7), Answer::Option("no".into()))]);
     // Settled ones are never put again.
-    let mut late = stage.attached(&session, "").await;
+    let mut late = server.attached(&session, "").await;
     let messages = late.until(|message| message["method"] == "_gembridge/replay_ended").await;
     assert_eq!(messages.last().unwrap()["params"]["openRequests"], json!([]));
     let resolved = messages.iter().find(|message| message["method"] == "_gembridge/request_resolved").unwrap();
@@ -87,9 +87,9 @@ async fn a_question_survives_its_client_and_is_put_to_the_next_one() {
 
 #[tokio::test]
 async fn s19_a_forged_option_is_refused_and_the_question_is_put_again() {
-    let troupe = Troupe::new(|_| vec![asks(1)]);
-    let stage = Stage::new(&troupe);
-    let mut client = stage.client().await;
+    let agents = ScriptedAgents::new(|_| vec![asks(1)]);
+    let server = TestServer::new(&agents);
+    let mut client = server.client().await;
     let session = client.new_session().await;
     client.prompt(&session, "go").await;
     let request = asked(&mut client).await;
@@ -99,17 +99,17 @@ async fn s19_a_forged_option_is_refused_and_the_question_is_put_again() {
     let again = asked(&mut client).await;
     client.send(&selected(&again, "yes")).await;
     client.named("_gembridge/request_resolved").await;
-    troupe.until("an answer", |troupe| !troupe.answers(0).is_empty()).await;
-    assert_eq!(troupe.answers(0), [(AskId(1), Answer::Option("yes".into()))]);
+    agents.until("an answer", |agents| !agents.answers(0).is_empty()).await;
+    assert_eq!(agents.answers(0), [(AskId(1), Answer::Option("yes".into()))]);
 }
 
 #[tokio::test]
 async fn a_client_that_cannot_answer_leaves_it_to_the_others() {
-    let troupe = Troupe::new(|_| vec![asks(1)]);
-    let stage = Stage::new(&troupe);
-    let mut one = stage.client().await;
+    let agents = ScriptedAgents::new(|_| vec![asks(1)]);
+    let server = TestServer::new(&agents);
+    let mut one = server.client().await;
     let session = one.new_session().await;
-    let mut two = stage.attached(&session, "").await;
+    let mut two = server.attached(&session, "").await;
     two.named("_gembridge/replay_ended").await;
     one.prompt(&session, "go").await;
     let (of_one, of_two) = (asked(&mut one).await, asked(&mut two).await);
@@ -118,27 +118,27 @@ async fn a_client_that_cannot_answer_leaves_it_to_the_others() {
     one.call("$/ping", json!({})).await.unwrap();
     two.send(&selected(&of_two, "yes")).await;
     two.named("_gembridge/request_resolved").await;
-    troupe.until("an answer", |troupe| !troupe.answers(0).is_empty()).await;
-    assert_eq!(troupe.answers(0), [(AskId(1), Answer::Option("yes".into()))]);
+    agents.until("an answer", |agents| !agents.answers(0).is_empty()).await;
+    assert_eq!(agents.answers(0), [(AskId(1), Answer::Option("yes".into()))]);
 
     // Alone, its refusal is the answer.
     drop(two);
-    let troupe = Troupe::new(|_| vec![asks(1)]);
-    let stage = Stage::new(&troupe);
-    let mut alone = stage.client().await;
+    let agents = ScriptedAgents::new(|_| vec![asks(1)]);
+    let server = TestServer::new(&agents);
+    let mut alone = server.client().await;
     let session = alone.new_session().await;
     alone.prompt(&session, "go").await;
     let request = asked(&mut alone).await;
     alone.send(&unable(&request)).await;
-    troupe.until("an answer", |troupe| !troupe.answers(0).is_empty()).await;
-    assert_eq!(troupe.answers(0), [(AskId(1), Answer::Cancelled)]);
+    agents.until("an answer", |agents| !agents.answers(0).is_empty()).await;
+    assert_eq!(agents.answers(0), [(AskId(1), Answer::Cancelled)]);
 }
 
 #[tokio::test]
 async fn a_cancel_settles_the_questions_of_its_turn() {
-    let troupe = Troupe::new(|_| vec![asks(1)]);
-    let stage = Stage::new(&troupe);
-    let mut client = stage.client().await;
+    let agents = ScriptedAgents::new(|_| vec![asks(1)]);
+    let server = TestServer::new(&agents);
+    let mut client = server.client().await;
     let session = client.new_session().await;
     let id = client.prompt(&session, "go").await;
     asked(&mut client).await;
@@ -154,35 +154,38 @@ async fn a_cancel_settles_the_questions_of_its_turn() {
 #[tokio::test]
 async fn with_nobody_attached_policy_decides_and_time_does() {
     let limits = Limits { answer_alone: Duration::from_millis(50), ..Limits::default() };
-    let troupe = Troupe::new(|_| vec![asks(1)]);
-    let stage = Stage::with(&troupe, Setting { limits, ..Setting::default() });
-    let handle = stage.foreign_session("ann").await;
-    stage.prompt(&handle, "go").await;
-    troupe.until("the answer of nobody", |troupe| !troupe.answers(0).is_empty()).await;
-    assert_eq!(troupe.answers(0), [(AskId(1), Answer::Option("no".into()))]);
+    let agents = ScriptedAgents::new(|_| vec![asks(1)]);
+    let server = TestServer::with(&agents, ServerSetup { limits, ..ServerSetup::default() });
+    let handle = server.foreign_session("ann").await;
+    server.prompt(&handle, "go").await;
+    agents.until("the answer of nobody", |agents| !agents.answers(0).is_empty()).await;
+    assert_eq!(agents.answers(0), [(AskId(1), Answer::Option("no".into()))]);
 
-    let troupe = Troupe::new(|_| vec![asks(1)]);
-    let stage = Stage::with(&troupe, Setting { policy: PermissionPolicy::ask_if_attended(), ..Setting::default() });
-    let handle = stage.foreign_session("ann").await;
-    stage.prompt(&handle, "go").await;
-    troupe.until("a refusal at once", |troupe| !troupe.answers(0).is_empty()).await;
+    let agents = ScriptedAgents::new(|_| vec![asks(1)]);
+    let server = TestServer::with(
+        &agents,
+        ServerSetup { policy: PermissionPolicy::ask_if_attended(), ..ServerSetup::default() },
+    );
+    let handle = server.foreign_session("ann").await;
+    server.prompt(&handle, "go").await;
+    agents.until("a refusal at once", |agents| !agents.answers(0).is_empty()).await;
     // The same with somebody there is asked.
-    let mut client = stage.attached(&handle.id().to_string(), "").await;
+    let mut client = server.attached(&handle.id().to_string(), "").await;
     client.named("_gembridge/replay_ended").await;
-    troupe.does(0, [done()]).await;
+    agents.does(0, [done()]).await;
     client.named("_gembridge/turn_ended").await;
     client.prompt(&handle.id().to_string(), "again").await;
     let request = asked(&mut client).await;
     client.send(&selected(&request, "yes")).await;
-    troupe.until("a second answer", |troupe| troupe.answers(0).len() == 2).await;
-    assert_eq!(troupe.answers(0).last(), Some(&(AskId(1), Answer::Option("yes".into()))));
+    agents.until("a second answer", |agents| agents.answers(0).len() == 2).await;
+    assert_eq!(agents.answers(0).last(), Some(&(AskId(1), Answer::Option("yes".into()))));
 }
 
 #[tokio::test]
 async fn an_answer_that_says_nothing_is_refused_and_the_question_is_put_again() {
-    let troupe = Troupe::new(|_| vec![asks(1)]);
-    let stage = Stage::new(&troupe);
-    let mut client = stage.client().await;
+    let agents = ScriptedAgents::new(|_| vec![asks(1)]);
+    let server = TestServer::new(&agents);
+    let mut client = server.client().await;
     let session = client.new_session().await;
     client.prompt(&session, "go").await;
     let request = asked(&mut client).await;

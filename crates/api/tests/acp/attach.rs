@@ -4,33 +4,33 @@ use gembridge_core::driver::{Signal, Update};
 use gembridge_core::model::{Command, Event, Opaque};
 use serde_json::{Value, json};
 
-use crate::support::agents::Troupe;
+use crate::support::agents::ScriptedAgents;
 use crate::support::client::{said, seqs};
-use crate::support::stage::Stage;
+use crate::support::server::TestServer;
 use crate::support::{done, text};
 
 #[tokio::test]
 async fn a_client_that_comes_back_with_its_last_number_misses_nothing_and_sees_nothing_twice() {
-    let troupe = Troupe::silent();
-    let stage = Stage::new(&troupe);
-    let mut client = stage.client().await;
+    let agents = ScriptedAgents::silent();
+    let server = TestServer::new(&agents);
+    let mut client = server.client().await;
     let session = client.new_session().await;
     client.prompt(&session, "count").await;
-    troupe.until_prompted(1).await;
+    agents.until_prompted(1).await;
     let mut heard = String::new();
     let mut last = 0;
     for round in 0..5 {
         let pieces: Vec<_> = (0..20).map(|n| text(&format!("{round}.{n} "))).collect();
-        troupe.does(0, pieces).await;
+        agents.does(0, pieces).await;
         // Somewhere in the middle of it the connection breaks.
         let wanted = last + 7;
         let messages = client.until(|message| seqs(std::slice::from_ref(message)).first() >= Some(&wanted)).await;
         heard.push_str(&said(&messages));
         last = seqs(&messages).into_iter().max().unwrap();
         drop(client);
-        client = stage.attached(&session, &format!("&after={last}")).await;
+        client = server.attached(&session, &format!("&after={last}")).await;
     }
-    troupe.does(0, [done()]).await;
+    agents.does(0, [done()]).await;
     let messages = client.until(|message| message["method"] == "_gembridge/turn_ended").await;
     heard.push_str(&said(&messages));
     let expected: String = (0..5).flat_map(|round| (0..20).map(move |n| format!("{round}.{n} "))).collect();
@@ -39,8 +39,8 @@ async fn a_client_that_comes_back_with_its_last_number_misses_nothing_and_sees_n
 
 #[tokio::test]
 async fn several_sessions_share_one_socket_without_mixing() {
-    let stage = Stage::new(&Troupe::echo());
-    let mut client = stage.client().await;
+    let server = TestServer::new(&ScriptedAgents::echo());
+    let mut client = server.client().await;
     let (one, two) = (client.new_session().await, client.new_session().await);
     let (first, second) = (client.prompt(&one, "1").await, client.prompt(&two, "2").await);
     client.answer(first).await.unwrap();
@@ -66,15 +66,15 @@ fn present(messages: &[Value]) -> Vec<Value> {
 
 #[tokio::test]
 async fn a_client_that_is_not_shown_everything_is_told_what_the_session_is() {
-    let troupe = Troupe::echo();
-    let stage = Stage::new(&troupe);
-    let mut client = stage.client().await;
+    let agents = ScriptedAgents::echo();
+    let server = TestServer::new(&agents);
+    let mut client = server.client().await;
     let session = client.new_session().await;
     let bare = |event| Signal::Update(Update { event, frame: None });
     let command = Command { name: "plan".into(), description: "plans".into(), hint: Some("what".into()) };
     let options = br#"[{"id":"o","name":"O","type":"boolean","currentValue":true}]"#;
     let commands = bare(Event::Commands([command].into()));
-    troupe.does(0, [commands, bare(Event::Options(Opaque(bytes::Bytes::from_static(options))))]).await;
+    agents.does(0, [commands, bare(Event::Options(Opaque(bytes::Bytes::from_static(options))))]).await;
     for number in 1..=3 {
         let id = client.prompt(&session, &format!("q{number}")).await;
         client.answer(id).await.unwrap();
@@ -91,7 +91,7 @@ async fn a_client_that_is_not_shown_everything_is_told_what_the_session_is() {
         { "sessionUpdate": "session_info_update", "title": "q1" },
     ]);
     for query in ["&limit=1", "&limit=0", "&since=99999999999999", "&before=1", "&after=12"] {
-        let mut late = stage.attached(&session, query).await;
+        let mut late = server.attached(&session, query).await;
         let messages = late.until(|message| message["method"] == "_gembridge/replay_ended").await;
         assert_eq!(json!(present(&messages)), expected, "{query}");
         let ended = &messages.last().unwrap()["params"];
@@ -101,10 +101,10 @@ async fn a_client_that_is_not_shown_everything_is_told_what_the_session_is() {
         );
     }
     // Whoever sees everything has seen it.
-    let mut late = stage.attached(&session, "").await;
+    let mut late = server.attached(&session, "").await;
     let messages = late.until(|message| message["method"] == "_gembridge/replay_ended").await;
     assert!(present(&messages).is_empty());
-    let mut resumed = stage.client().await;
+    let mut resumed = server.client().await;
     resumed.call("session/resume", json!({ "sessionId": session, "cwd": "/", "mcpServers": [] })).await.unwrap();
     resumed.call("_gembridge/sessions", json!({})).await.unwrap();
     let told =
@@ -112,11 +112,11 @@ async fn a_client_that_is_not_shown_everything_is_told_what_the_session_is() {
     assert_eq!(told["params"]["update"], expected[1]);
 
     // Also when its agent is gone and only the log knows.
-    let handle = stage.sessions.get(session.parse().unwrap(), &gembridge_core::session::Viewer::Admin).await.unwrap();
+    let handle = server.sessions.get(session.parse().unwrap(), &gembridge_core::session::Viewer::Admin).await.unwrap();
     handle.close().await.unwrap();
-    let mut later = stage.attached(&session, "&limit=1").await;
+    let mut later = server.attached(&session, "&limit=1").await;
     let messages = later.until(|message| message["method"] == "_gembridge/replay_ended").await;
     assert_eq!(json!(present(&messages)), expected);
     assert_eq!(messages.last().unwrap()["params"]["modes"]["currentModeId"], "plan");
-    assert_eq!(troupe.opened(), 1, "looking wakes nobody");
+    assert_eq!(agents.opened(), 1, "looking wakes nobody");
 }

@@ -4,8 +4,8 @@ use gembridge_core::driver::{Signal, Update};
 use gembridge_core::model::{Event, PlanEntry, PlanPriority, PlanStatus, ToolCall, ToolCallId, ToolStatus};
 use serde_json::{Value, json};
 
-use crate::support::agents::Troupe;
-use crate::support::stage::Stage;
+use crate::support::agents::ScriptedAgents;
+use crate::support::server::TestServer;
 use crate::support::{done, framed};
 
 #[tokio::test]
@@ -19,15 +19,15 @@ async fn unknown_kinds_and_unknown_members_reach_the_client_unchanged() {
     });
     let extension = json!({ "jsonrpc": "2.0", "method": "_vendor/note", "params": { "sessionId": "theirs", "n": 1 } });
     let (first, second) = (frame.to_string(), extension.to_string());
-    let troupe = Troupe::new(move |_| {
+    let agents = ScriptedAgents::new(move |_| {
         vec![
             framed(Event::Other { kind: "hologram".into() }, &first),
             framed(Event::Other { kind: "_vendor/note".into() }, &second),
             done(),
         ]
     });
-    let stage = Stage::new(&troupe);
-    let mut client = stage.client().await;
+    let server = TestServer::new(&agents);
+    let mut client = server.client().await;
     let session = client.new_session().await;
     client.prompt(&session, "show").await;
     let mut seen = client.find(|message| message["extra"] == "around").await;
@@ -59,12 +59,12 @@ async fn what_no_frame_stands_for_is_said_in_the_protocols_words() {
         Event::Title("a title".into()),
         Event::Context { used: 1, size: 2 },
     ];
-    let troupe = Troupe::new(move |_| {
+    let agents = ScriptedAgents::new(move |_| {
         let updates = events.iter().cloned().map(|event| Signal::Update(Update::ours(event)));
         updates.chain([done()]).collect()
     });
-    let stage = Stage::new(&troupe);
-    let mut client = stage.client().await;
+    let server = TestServer::new(&agents);
+    let mut client = server.client().await;
     let session = client.new_session().await;
     let id = client.prompt(&session, "show").await;
     let messages = client.until(|message| message["id"] == id).await;
@@ -85,8 +85,8 @@ async fn what_no_frame_stands_for_is_said_in_the_protocols_words() {
 
 #[tokio::test]
 async fn a_prompt_of_several_blocks_is_shown_block_by_block() {
-    let stage = Stage::new(&Troupe::echo());
-    let mut one = stage.client().await;
+    let server = TestServer::new(&ScriptedAgents::echo());
+    let mut one = server.client().await;
     let session = one.new_session().await;
     let blocks = json!([
         { "type": "text", "text": "look" },
@@ -97,7 +97,7 @@ async fn a_prompt_of_several_blocks_is_shown_block_by_block() {
     ]);
     let id = one.request("session/prompt", json!({ "sessionId": session, "prompt": blocks })).await;
     one.answer(id).await.unwrap();
-    let mut two = stage.attached(&session, "").await;
+    let mut two = server.attached(&session, "").await;
     let messages = two.until(|message| message["method"] == "_gembridge/replay_ended").await;
     let shown: Vec<_> = messages
         .iter()

@@ -3,14 +3,14 @@
 use serde_json::json;
 use tokio_tungstenite::tungstenite::Message;
 
-use crate::support::agents::Troupe;
+use crate::support::agents::ScriptedAgents;
 use crate::support::client::{Client, soon};
-use crate::support::stage::{ADMIN, ANN, BOB, PANIC, Stage};
+use crate::support::server::{ADMIN, ANN, BOB, PANIC, TestServer};
 
 #[tokio::test]
 async fn a_connection_has_a_name_and_initialize_tells_what_there_is() {
-    let stage = Stage::new(&Troupe::echo());
-    let mut client = stage.connect("/acp").await;
+    let server = TestServer::new(&ScriptedAgents::echo());
+    let mut client = server.connect("/acp").await;
     let name = client.head.headers()["acp-connection-id"].to_str().unwrap().to_owned();
     let result = client.initialize().await;
     assert_eq!(result["protocolVersion"], 1);
@@ -26,9 +26,9 @@ async fn a_connection_has_a_name_and_initialize_tells_what_there_is() {
 
 #[tokio::test]
 async fn s5_a_key_is_asked_for_before_the_101_and_every_spelling_of_it_counts() {
-    let stage = Stage::new(&Troupe::echo());
+    let server = TestServer::new(&ScriptedAgents::echo());
     let status = async |path: &str, headers: &[(&str, &str)]| {
-        Client::open(stage.address, path, headers).await.map(|_| ()).map_err(|(status, _)| status)
+        Client::open(server.address, path, headers).await.map(|_| ()).map_err(|(status, _)| status)
     };
     let bearer = format!("Bearer {ANN}");
     let offered = format!("acp.v1, bearer.{ANN}");
@@ -55,31 +55,31 @@ async fn s5_a_key_is_asked_for_before_the_101_and_every_spelling_of_it_counts() 
 
 #[tokio::test]
 async fn a_browser_gets_back_the_protocol_that_it_offered() {
-    let stage = Stage::new(&Troupe::echo());
+    let server = TestServer::new(&ScriptedAgents::echo());
     let key = format!("bearer.{ANN}");
     for (offered, selected) in [(format!("{key}, acp.v1"), "acp.v1"), (key.clone(), key.as_str())] {
-        let client = Client::open(stage.address, "/acp", &[("sec-websocket-protocol", &offered)]).await.unwrap();
+        let client = Client::open(server.address, "/acp", &[("sec-websocket-protocol", &offered)]).await.unwrap();
         assert_eq!(client.head.headers()["sec-websocket-protocol"], selected);
     }
 }
 
 #[tokio::test]
 async fn what_is_no_websocket_is_told_to_become_one() {
-    let stage = Stage::new(&Troupe::echo());
-    let head = plain(&stage, "GET /acp HTTP/1.1", "").await;
+    let server = TestServer::new(&ScriptedAgents::echo());
+    let head = plain(&server, "GET /acp HTTP/1.1", "").await;
     assert!(head.starts_with("HTTP/1.1 426"), "{head}");
     assert!(head.contains("upgrade: websocket"), "{head}");
 }
 
 /// The head and the body of a plain request with Ann's key.
-async fn plain(stage: &Stage, line: &str, body: &str) -> String {
-    plain_as(stage, ANN, line, body).await
+async fn plain(server: &TestServer, line: &str, body: &str) -> String {
+    plain_as(server, ANN, line, body).await
 }
 
-async fn plain_as(stage: &Stage, key: &str, line: &str, body: &str) -> String {
+async fn plain_as(server: &TestServer, key: &str, line: &str, body: &str) -> String {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-    let mut stream = tokio::net::TcpStream::connect(stage.address).await.unwrap();
+    let mut stream = tokio::net::TcpStream::connect(server.address).await.unwrap();
     let length = body.len();
     let json = if body.is_empty() {
         String::new()
@@ -96,9 +96,9 @@ async fn plain_as(stage: &Stage, key: &str, line: &str, body: &str) -> String {
 
 #[tokio::test]
 async fn s5_a_ticket_is_good_once_and_stands_for_the_key_that_asked_for_it() {
-    let stage = Stage::new(&Troupe::echo());
+    let server = TestServer::new(&ScriptedAgents::echo());
     let ticket = async || {
-        let answer = plain(&stage, "POST /acp/ticket HTTP/1.1", "{}").await;
+        let answer = plain(&server, "POST /acp/ticket HTTP/1.1", "{}").await;
         assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
         let body: serde_json::Value = serde_json::from_str(answer.split("\r\n\r\n").nth(1).unwrap()).unwrap();
         assert_eq!(body["expiresIn"], 30);
@@ -106,23 +106,23 @@ async fn s5_a_ticket_is_good_once_and_stands_for_the_key_that_asked_for_it() {
     };
     let (one, two) = (ticket().await, ticket().await);
     let path = format!("/acp?ticket={one}");
-    let mut client = Client::open(stage.address, &path, &[]).await.expect("a ticket is as good as a key");
+    let mut client = Client::open(server.address, &path, &[]).await.expect("a ticket is as good as a key");
     client.initialize().await;
-    assert_eq!(Client::open(stage.address, &path, &[]).await.map(|_| ()).unwrap_err().0, 401, "it is used up");
+    assert_eq!(Client::open(server.address, &path, &[]).await.map(|_| ()).unwrap_err().0, 401, "it is used up");
     let offered = format!("acp.v1, ticket.{two}");
-    let mut client = Client::open(stage.address, "/acp", &[("sec-websocket-protocol", &offered)]).await.unwrap();
+    let mut client = Client::open(server.address, "/acp", &[("sec-websocket-protocol", &offered)]).await.unwrap();
     client.initialize().await;
-    stage.keys.revoke(&crate::support::stage::digest(ANN));
+    server.keys.revoke(&crate::support::server::digest(ANN));
     assert_eq!(client.closed().await.code, 1008, "a ticket ends with its key");
 }
 
 #[tokio::test]
 async fn f4_the_tickets_of_one_key_are_bounded_and_leave_room_for_other_keys() {
-    let stage = Stage::new(&Troupe::echo());
+    let server = TestServer::new(&ScriptedAgents::echo());
     let statuses = async |key: &str, count: usize| {
         let mut statuses = Vec::new();
         for _ in 0..count {
-            let answer = plain_as(&stage, key, "POST /acp/ticket HTTP/1.1", "{}").await;
+            let answer = plain_as(&server, key, "POST /acp/ticket HTTP/1.1", "{}").await;
             statuses.push(answer.split(' ').nth(1).unwrap().to_owned());
         }
         statuses
@@ -135,11 +135,11 @@ async fn f4_the_tickets_of_one_key_are_bounded_and_leave_room_for_other_keys() {
 
 #[tokio::test]
 async fn s6_a_revoked_key_closes_its_sockets_and_no_others() {
-    let stage = Stage::new(&Troupe::echo());
-    let mut ann = stage.client().await;
-    let mut bob = stage.connect_as(BOB, "/acp").await;
+    let server = TestServer::new(&ScriptedAgents::echo());
+    let mut ann = server.client().await;
+    let mut bob = server.connect_as(BOB, "/acp").await;
     bob.initialize().await;
-    stage.keys.revoke(&crate::support::stage::digest(ANN));
+    server.keys.revoke(&crate::support::server::digest(ANN));
     let closed = ann.closed().await;
     assert_eq!((closed.code, closed.reason.as_str()), (1008, "the key was revoked"));
     assert_eq!(bob.call("$/ping", json!({})).await, Ok(json!({})));
@@ -147,17 +147,17 @@ async fn s6_a_revoked_key_closes_its_sockets_and_no_others() {
 
 #[tokio::test]
 async fn on_acp_initialize_comes_first_and_at_the_root_anything_may() {
-    let stage = Stage::new(&Troupe::echo());
-    let mut hasty = stage.connect("/acp").await;
+    let server = TestServer::new(&ScriptedAgents::echo());
+    let mut hasty = server.connect("/acp").await;
     hasty.request("session/new", json!({ "cwd": "/", "mcpServers": [] })).await;
     assert_eq!(hasty.closed().await.code, 1002);
 
-    let mut first = stage.connect("/").await;
+    let mut first = server.connect("/").await;
     let session = first.new_session().await;
     let id = first.prompt(&session, "one").await;
     assert_eq!(first.answer(id).await.unwrap()["stopReason"], "end_turn");
 
-    let mut second = stage.connect("/").await;
+    let mut second = server.connect("/").await;
     let id = second.prompt(&session, "two").await;
     let messages = second.until(|message| message["id"] == id).await;
     assert_eq!(crate::support::client::said(&messages), "you said two");
@@ -165,8 +165,8 @@ async fn on_acp_initialize_comes_first_and_at_the_root_anything_may() {
 
 #[tokio::test]
 async fn what_is_no_message_is_answered_and_ends_nothing() {
-    let stage = Stage::new(&Troupe::echo());
-    let mut client = stage.client().await;
+    let server = TestServer::new(&ScriptedAgents::echo());
+    let mut client = server.client().await;
     for (text, code) in [
         ("{", -32700),
         ("nonsense", -32700),
@@ -188,48 +188,48 @@ async fn what_is_no_message_is_answered_and_ends_nothing() {
 
 #[tokio::test]
 async fn r13_a_draining_gateway_sends_idle_clients_away_and_waits_for_turns() {
-    let troupe = Troupe::silent();
-    let mut stage = Stage::new(&troupe);
-    let mut idle = stage.client().await;
-    let mut busy = stage.client().await;
+    let agents = ScriptedAgents::silent();
+    let mut server = TestServer::new(&agents);
+    let mut idle = server.client().await;
+    let mut busy = server.client().await;
     let session = busy.new_session().await;
     let id = busy.prompt(&session, "work").await;
-    troupe.until_prompted(1).await;
-    stage.stop.drain.cancel();
-    stage.face.drain();
+    agents.until_prompted(1).await;
+    server.stop.drain.cancel();
+    server.face.drain();
     assert_eq!(idle.closed().await.code, 1001);
-    troupe.does(0, [crate::support::text("finished"), crate::support::done()]).await;
+    agents.does(0, [crate::support::text("finished"), crate::support::done()]).await;
     assert_eq!(busy.answer(id).await.unwrap()["stopReason"], "end_turn");
     assert_eq!(busy.closed().await.code, 1001);
-    stage.face.settle().await;
-    stage.ended().await;
-    assert_eq!(stage.face.connections(), 0);
+    server.face.settle().await;
+    server.ended().await;
+    assert_eq!(server.face.connections(), 0);
 }
 
 #[tokio::test]
 async fn a_client_that_reads_nothing_does_not_hold_up_the_end() {
-    let troupe = Troupe::silent();
-    let mut stage = Stage::new(&troupe);
-    let mut client = stage.client().await;
+    let agents = ScriptedAgents::silent();
+    let mut server = TestServer::new(&agents);
+    let mut client = server.client().await;
     let session = client.new_session().await;
     client.prompt(&session, "work").await;
     client.named("_gembridge/turn_started").await;
     let piece = "x".repeat(1 << 20);
     for _ in 0..40 {
-        troupe.does(0, [crate::support::text(&piece)]).await;
+        agents.does(0, [crate::support::text(&piece)]).await;
     }
-    stage.stop.drain.cancel();
-    stage.face.drain();
-    stage.sessions.shutdown().await;
-    stage.face.end();
-    crate::support::client::soon(stage.face.settle()).await;
-    stage.ended().await;
+    server.stop.drain.cancel();
+    server.face.drain();
+    server.sessions.shutdown().await;
+    server.face.end();
+    crate::support::client::soon(server.face.settle()).await;
+    server.ended().await;
 }
 
 #[tokio::test]
 async fn f15_a_request_is_answered_under_its_id_to_the_byte() {
-    let stage = Stage::new(&Troupe::echo());
-    let mut client = stage.client().await;
+    let server = TestServer::new(&ScriptedAgents::echo());
+    let mut client = server.client().await;
     for id in ["1e400", "-1E+999", "1.50", "123456789012345678901234567890", r#""\u0061""#] {
         for method in ["$/ping", "session/list"] {
             client.send_text(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}"}}"#)).await;
@@ -237,19 +237,19 @@ async fn f15_a_request_is_answered_under_its_id_to_the_byte() {
             assert!(answer.starts_with(&format!(r#"{{"jsonrpc":"2.0","id":{id},""#)), "{answer}");
         }
     }
-    assert_eq!(stage.face.connections(), 1);
+    assert_eq!(server.face.connections(), 1);
 }
 
 #[tokio::test]
 async fn f15_a_connection_that_panics_is_not_counted_any_more() {
-    let stage = Stage::new(&Troupe::echo());
-    let mut client = stage.client().await;
-    assert_eq!(stage.face.connections(), 1);
+    let server = TestServer::new(&ScriptedAgents::echo());
+    let mut client = server.client().await;
+    assert_eq!(server.face.connections(), 1);
     client.notify(PANIC, json!({})).await;
     client.closed().await;
     // The socket closes a little before the rest of the connection is dropped.
     let forgotten = async {
-        while stage.face.connections() != 0 {
+        while server.face.connections() != 0 {
             tokio::task::yield_now().await;
         }
     };
@@ -258,8 +258,8 @@ async fn f15_a_connection_that_panics_is_not_counted_any_more() {
 
 #[tokio::test]
 async fn f15_parameters_by_position_are_refused_and_numbers_of_any_size_are_answered() {
-    let stage = Stage::new(&Troupe::echo());
-    let mut client = stage.connect_as(ADMIN, "/acp").await;
+    let server = TestServer::new(&ScriptedAgents::echo());
+    let mut client = server.connect_as(ADMIN, "/acp").await;
     client.initialize().await;
     let session = client.new_session().await;
     for params in [format!(r#"["{session}"]"#), format!(r#"{{"sessionId":"{session}","at":1e400}}"#)] {
@@ -271,5 +271,5 @@ async fn f15_parameters_by_position_are_refused_and_numbers_of_any_size_are_answ
             assert!(answer["error"].is_object() || !params.starts_with('['), "{params}: {answer}");
         }
     }
-    assert_eq!(stage.face.connections(), 1, "the connection lives");
+    assert_eq!(server.face.connections(), 1, "the connection lives");
 }

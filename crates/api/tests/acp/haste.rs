@@ -4,21 +4,21 @@ use gembridge_api::acp::AcpConfig;
 use serde_json::json;
 use tokio_tungstenite::tungstenite::Message;
 
-use crate::support::agents::Troupe;
+use crate::support::agents::ScriptedAgents;
 use crate::support::client::{said, seqs};
-use crate::support::stage::{Setting, Stage};
+use crate::support::server::{ServerSetup, TestServer};
 use crate::support::{done, text};
 
 #[tokio::test]
 async fn whoever_attaches_again_and_again_gets_every_answer() {
-    let stage = Stage::new(&Troupe::echo());
-    let mut client = stage.client().await;
+    let server = TestServer::new(&ScriptedAgents::echo());
+    let mut client = server.client().await;
     let session = client.new_session().await;
     let load = json!({ "sessionId": session, "cwd": "/", "mcpServers": [] });
     for round in 0..20 {
         // A client that knows the session takes its place with the first of these, whichever it is.
         let path = if round % 2 == 0 { "/acp".to_owned() } else { format!("/acp?session={session}") };
-        let mut client = stage.connect(&path).await;
+        let mut client = server.connect(&path).await;
         client.initialize().await;
         let requests = [
             client.request("session/load", load.clone()).await,
@@ -36,11 +36,11 @@ async fn whoever_attaches_again_and_again_gets_every_answer() {
 
 #[tokio::test]
 async fn a_cancel_does_not_overtake_the_prompt_that_it_follows() {
-    let troupe = Troupe::silent();
-    let stage = Stage::new(&troupe);
-    let session = stage.client().await.new_session().await;
+    let agents = ScriptedAgents::silent();
+    let server = TestServer::new(&agents);
+    let session = server.client().await.new_session().await;
     for round in 0..20 {
-        let mut client = stage.client().await;
+        let mut client = server.client().await;
         let id = client.prompt(&session, "wait").await;
         if round % 2 == 0 {
             client.notify("session/cancel", json!({ "sessionId": session })).await;
@@ -53,9 +53,9 @@ async fn a_cancel_does_not_overtake_the_prompt_that_it_follows() {
 
 #[tokio::test]
 async fn the_id_of_a_prompt_that_runs_is_taken() {
-    let troupe = Troupe::silent();
-    let stage = Stage::new(&troupe);
-    let mut client = stage.client().await;
+    let agents = ScriptedAgents::silent();
+    let server = TestServer::new(&agents);
+    let mut client = server.client().await;
     let session = client.new_session().await;
     let id = client.prompt(&session, "wait").await;
     client.named("_gembridge/turn_started").await;
@@ -68,8 +68,8 @@ async fn the_id_of_a_prompt_that_runs_is_taken() {
 #[tokio::test]
 async fn s5_whoever_sends_far_too_much_still_learns_why_it_is_shut_out() {
     let config = AcpConfig { message: 1_000, ..AcpConfig::default() };
-    let stage = Stage::with(&Troupe::echo(), Setting { config, ..Setting::default() });
-    let mut client = stage.client().await;
+    let server = TestServer::with(&ScriptedAgents::echo(), ServerSetup { config, ..ServerSetup::default() });
+    let mut client = server.client().await;
     // More than the buffers between the two hold.
     client.send_raw(Message::text("x".repeat(16 << 20))).await;
     assert_eq!(client.closed().await.code, 1009);
@@ -77,28 +77,28 @@ async fn s5_whoever_sends_far_too_much_still_learns_why_it_is_shut_out() {
 
 #[tokio::test]
 async fn limit_shows_no_half_of_an_answer_where_the_next_prompt_came_before_its_end() {
-    let troupe = Troupe::silent();
-    let stage = Stage::new(&troupe);
-    let mut client = stage.client().await;
+    let agents = ScriptedAgents::silent();
+    let server = TestServer::new(&agents);
+    let mut client = server.client().await;
     let session = client.new_session().await;
     let first = client.prompt(&session, "first").await;
-    troupe.until_prompted(1).await;
-    troupe.does(0, [text("a ")]).await;
+    agents.until_prompted(1).await;
+    agents.does(0, [text("a ")]).await;
     client.find(|message| said(std::slice::from_ref(message)) == "a ").await;
     let second = client.prompt(&session, "second").await;
     client.named("_gembridge/queued").await;
-    troupe.does(0, [text("b ")]).await;
+    agents.does(0, [text("b ")]).await;
     client.find(|message| said(std::slice::from_ref(message)) == "b ").await;
     // The first one runs still and the second waits: the last turn is the one that runs.
-    let mut late = stage.attached(&session, "&limit=1").await;
+    let mut late = server.attached(&session, "&limit=1").await;
     let shown = late.until(|message| message["method"] == "_gembridge/replay_ended").await;
     assert_eq!(said(&shown), "a b ");
-    troupe.does(0, [text("c"), done()]).await;
+    agents.does(0, [text("c"), done()]).await;
     client.answer(first).await.unwrap();
-    troupe.until_prompted(2).await;
-    troupe.does(0, [text("d"), done()]).await;
+    agents.until_prompted(2).await;
+    agents.does(0, [text("d"), done()]).await;
     client.answer(second).await.unwrap();
-    let mut later = stage.attached(&session, "&limit=1").await;
+    let mut later = server.attached(&session, "&limit=1").await;
     let shown = later.until(|message| message["method"] == "_gembridge/replay_ended").await;
     assert_eq!(said(&shown), "d");
     let seqs = seqs(&shown);

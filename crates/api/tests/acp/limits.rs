@@ -6,32 +6,32 @@ use gembridge_api::acp::AcpConfig;
 use gembridge_core::limit::Limits;
 use serde_json::json;
 
-use crate::support::agents::Troupe;
+use crate::support::agents::ScriptedAgents;
 use crate::support::client::seqs;
-use crate::support::stage::{BOB, Setting, Stage};
+use crate::support::server::{BOB, ServerSetup, TestServer};
 use crate::support::{done, text};
 
 #[tokio::test]
 async fn r7_a_client_that_does_not_read_is_let_go_and_neither_agent_nor_others_wait() {
     let limits = Limits { follower_batches: 4, follower_bytes: 1 << 20, ..Limits::default() };
     let config = AcpConfig { behind: 64 << 10, ..AcpConfig::default() };
-    let troupe = Troupe::silent();
-    let stage = Stage::with(&troupe, Setting { config, limits, ..Setting::default() });
-    let mut quick = stage.client().await;
+    let agents = ScriptedAgents::silent();
+    let server = TestServer::with(&agents, ServerSetup { config, limits, ..ServerSetup::default() });
+    let mut quick = server.client().await;
     let session = quick.new_session().await;
-    let mut slow = stage.attached(&session, "").await;
+    let mut slow = server.attached(&session, "").await;
     slow.named("_gembridge/replay_ended").await;
     let id = quick.prompt(&session, "flood").await;
-    troupe.until_prompted(1).await;
+    agents.until_prompted(1).await;
     // More than the buffers of all sockets hold. The quick one takes each piece before the next one comes.
     let piece = "x".repeat(256 << 10);
     let mut last = 0;
     for _ in 0..80 {
-        troupe.does(0, [text(&piece)]).await;
+        agents.does(0, [text(&piece)]).await;
         let message = quick.find(|message| message["params"]["update"]["sessionUpdate"] == "agent_message_chunk").await;
         last = seqs(&[message])[0];
     }
-    troupe.does(0, [done()]).await;
+    agents.does(0, [done()]).await;
     assert_eq!(quick.answer(id).await.unwrap()["stopReason"], "end_turn");
     let (seen, closed) = slow.drain().await;
     assert_eq!(closed.code, 4008, "{}", closed.reason);
@@ -40,7 +40,7 @@ async fn r7_a_client_that_does_not_read_is_let_go_and_neither_agent_nor_others_w
     let reached = *seen.last().unwrap();
     assert!(reached < last);
     // It comes back with the number that it saw last.
-    let mut back = stage.attached(&session, &format!("&after={reached}")).await;
+    let mut back = server.attached(&session, &format!("&after={reached}")).await;
     let rest = back.until(|message| message["method"] == "_gembridge/replay_ended").await;
     let rest: Vec<u64> = seqs(&rest);
     assert_eq!(rest.first(), Some(&(reached + 1)));
@@ -50,11 +50,11 @@ async fn r7_a_client_that_does_not_read_is_let_go_and_neither_agent_nor_others_w
 #[tokio::test]
 async fn s5_messages_that_are_too_large_or_too_many_close_the_socket() {
     let config = AcpConfig { message: 1_000, messages_per_second: 5, ..AcpConfig::default() };
-    let stage = Stage::with(&Troupe::echo(), Setting { config, ..Setting::default() });
-    let mut large = stage.client().await;
+    let server = TestServer::with(&ScriptedAgents::echo(), ServerSetup { config, ..ServerSetup::default() });
+    let mut large = server.client().await;
     large.send_text(&"x".repeat(1_001)).await;
     assert_eq!(large.closed().await.code, 1009);
-    let mut many = stage.client().await;
+    let mut many = server.client().await;
     for _ in 0..60 {
         many.notify("$/nothing", json!({})).await;
     }
@@ -64,8 +64,8 @@ async fn s5_messages_that_are_too_large_or_too_many_close_the_socket() {
 #[tokio::test]
 async fn s5_a_guest_has_one_rate_of_messages_over_all_its_sockets() {
     let config = AcpConfig { messages_per_second: 5, ..AcpConfig::default() };
-    let stage = Stage::with(&Troupe::echo(), Setting { config, ..Setting::default() });
-    let (mut first, mut second) = (stage.client().await, stage.client().await);
+    let server = TestServer::with(&ScriptedAgents::echo(), ServerSetup { config, ..ServerSetup::default() });
+    let (mut first, mut second) = (server.client().await, server.client().await);
     // With the greetings of both these are as many as it may send.
     for _ in 0..24 {
         first.call("$/ping", json!({})).await.unwrap();
@@ -73,7 +73,7 @@ async fn s5_a_guest_has_one_rate_of_messages_over_all_its_sockets() {
     }
     second.notify("$/nothing", json!({})).await;
     assert_eq!(second.closed().await.code, 4009);
-    let mut of_another = stage.connect_as(BOB, "/acp").await;
+    let mut of_another = server.connect_as(BOB, "/acp").await;
     of_another.initialize().await;
 }
 
@@ -82,10 +82,10 @@ async fn a_client_that_gives_no_sign_of_life_is_let_go() {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
     let config = AcpConfig { silence: Duration::from_secs(3), messages_per_second: 1_000_000, ..AcpConfig::default() };
-    let stage = Stage::with(&Troupe::echo(), Setting { config, ..Setting::default() });
+    let server = TestServer::with(&ScriptedAgents::echo(), ServerSetup { config, ..ServerSetup::default() });
     // One that answers pings by itself stays.
-    let mut alive = stage.client().await;
-    let mut dead = tokio::net::TcpStream::connect(stage.address).await.unwrap();
+    let mut alive = server.client().await;
+    let mut dead = tokio::net::TcpStream::connect(server.address).await.unwrap();
     let request = "GET /acp HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer gb-ann\r\nconnection: upgrade\r\n\
                    upgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
     dead.write_all(request.as_bytes()).await.unwrap();
@@ -110,9 +110,9 @@ async fn a_client_that_gives_no_sign_of_life_is_let_go() {
 
 #[tokio::test]
 async fn a_client_has_so_many_requests_and_sessions_at_once_and_is_told_when_it_has_more() {
-    let config = AcpConfig { seats: 2, ..AcpConfig::default() };
-    let stage = Stage::with(&Troupe::echo(), Setting { config, ..Setting::default() });
-    let mut client = stage.client().await;
+    let config = AcpConfig { subscriptions: 2, ..AcpConfig::default() };
+    let server = TestServer::with(&ScriptedAgents::echo(), ServerSetup { config, ..ServerSetup::default() });
+    let mut client = server.client().await;
     client.new_session().await;
     let second = client.new_session().await;
     let error = client.call("session/new", json!({ "cwd": "/", "mcpServers": [] })).await.unwrap_err();
@@ -120,10 +120,10 @@ async fn a_client_has_so_many_requests_and_sessions_at_once_and_is_told_when_it_
     client.call("_gembridge/detach", json!({ "sessionId": second })).await.unwrap();
     client.new_session().await;
 
-    let troupe = Troupe::silent();
+    let agents = ScriptedAgents::silent();
     let limits = Limits { queued_prompts: 2, ..Limits::default() };
-    let stage = Stage::with(&troupe, Setting { limits, ..Setting::default() });
-    let mut client = stage.client().await;
+    let server = TestServer::with(&agents, ServerSetup { limits, ..ServerSetup::default() });
+    let mut client = server.client().await;
     let session = client.new_session().await;
     client.prompt(&session, "1").await;
     client.named("_gembridge/turn_started").await;
@@ -136,8 +136,8 @@ async fn a_client_has_so_many_requests_and_sessions_at_once_and_is_told_when_it_
 
 #[tokio::test]
 async fn the_same_id_twice_at_once_is_refused() {
-    let stage = Stage::new(&Troupe::silent());
-    let mut client = stage.client().await;
+    let server = TestServer::new(&ScriptedAgents::silent());
+    let mut client = server.client().await;
     let session = client.new_session().await;
     let prompt = json!({
         "jsonrpc": "2.0", "id": "same", "method": "session/prompt",

@@ -4,17 +4,17 @@ use gembridge_core::driver::Signal;
 use gembridge_core::model::{Failure, FailureKind, Usage};
 use serde_json::{Value, json};
 
-use crate::support::agents::{Order, Troupe};
+use crate::support::agents::{Order, ScriptedAgents};
 use crate::support::client::{said, seqs};
-use crate::support::stage::{BOB, Setting, Stage};
+use crate::support::server::{BOB, ServerSetup, TestServer};
 use crate::support::{done, done_with, text};
 
 #[tokio::test]
 async fn a_prompt_streams_its_answer_and_ends_with_its_result() {
     let usage = Usage { input: Some(3), output: Some(5), ..Usage::default() };
-    let troupe = Troupe::new(move |_| vec![text("Hel"), text("lo"), done_with(usage)]);
-    let stage = Stage::new(&troupe);
-    let mut client = stage.client().await;
+    let agents = ScriptedAgents::new(move |_| vec![text("Hel"), text("lo"), done_with(usage)]);
+    let server = TestServer::new(&agents);
+    let mut client = server.client().await;
     let session = client.new_session().await;
     let id = client.prompt(&session, "hi").await;
     let messages = client.until(|message| message["id"] == id).await;
@@ -33,10 +33,10 @@ async fn a_prompt_streams_its_answer_and_ends_with_its_result() {
 
 #[tokio::test]
 async fn others_see_the_prompt_and_only_its_sender_gets_the_answer_under_its_own_id() {
-    let stage = Stage::new(&Troupe::echo());
-    let mut one = stage.client().await;
+    let server = TestServer::new(&ScriptedAgents::echo());
+    let mut one = server.client().await;
     let session = one.new_session().await;
-    let mut two = stage.attached(&session, "").await;
+    let mut two = server.attached(&session, "").await;
     two.named("_gembridge/replay_ended").await;
     // Both use the same ids.
     let id = one.prompt(&session, "mine").await;
@@ -57,29 +57,29 @@ async fn others_see_the_prompt_and_only_its_sender_gets_the_answer_under_its_own
 
 #[tokio::test]
 async fn a_prompt_on_a_busy_session_waits_and_its_client_is_told() {
-    let troupe = Troupe::silent();
-    let stage = Stage::new(&troupe);
-    let mut one = stage.client().await;
+    let agents = ScriptedAgents::silent();
+    let server = TestServer::new(&agents);
+    let mut one = server.client().await;
     let session = one.new_session().await;
-    let mut two = stage.client().await;
+    let mut two = server.client().await;
     two.call("session/resume", json!({ "sessionId": session, "cwd": "/" })).await.unwrap();
     let first = one.prompt(&session, "first").await;
-    troupe.until_prompted(1).await;
+    agents.until_prompted(1).await;
     let second = two.prompt(&session, "second").await;
     let queued = two.named("_gembridge/queued").await;
     assert_eq!((&queued["params"]["turn"], &queued["params"]["ahead"]), (&json!(2), &json!(1)));
-    troupe.does(0, [text("a"), done()]).await;
+    agents.does(0, [text("a"), done()]).await;
     assert_eq!(one.answer(first).await.unwrap()["stopReason"], "end_turn");
-    troupe.until_prompted(2).await;
-    troupe.does(0, [text("b"), done()]).await;
+    agents.until_prompted(2).await;
+    agents.does(0, [text("b"), done()]).await;
     assert_eq!(two.answer(second).await.unwrap()["stopReason"], "end_turn");
-    assert_eq!(troupe.prompts(0), ["first", "second"]);
+    assert_eq!(agents.prompts(0), ["first", "second"]);
 }
 
 #[tokio::test]
 async fn prompts_of_one_client_go_in_as_they_came() {
-    let stage = Stage::with(&Troupe::echo(), Setting { turns: 1, ..Setting::default() });
-    let mut client = stage.client().await;
+    let server = TestServer::with(&ScriptedAgents::echo(), ServerSetup { turns: 1, ..ServerSetup::default() });
+    let mut client = server.client().await;
     let session = client.new_session().await;
     let mut ids = Vec::new();
     for number in 0..10 {
@@ -95,31 +95,31 @@ async fn prompts_of_one_client_go_in_as_they_came() {
 
 #[tokio::test]
 async fn r26_four_busy_sessions_with_full_queues_keep_no_other_key_waiting() {
-    let troupe = Troupe::silent();
-    let stage = Stage::with(&troupe, Setting { turns: 5, ..Setting::default() });
-    let mut greedy = stage.client().await;
+    let agents = ScriptedAgents::silent();
+    let server = TestServer::with(&agents, ServerSetup { turns: 5, ..ServerSetup::default() });
+    let mut greedy = server.client().await;
     for agent in 0..4 {
         let session = greedy.new_session().await;
         greedy.prompt(&session, "long").await;
-        troupe.until("a prompt", |troupe| troupe.opened() > agent && !troupe.prompts(agent).is_empty()).await;
+        agents.until("a prompt", |agents| agents.opened() > agent && !agents.prompts(agent).is_empty()).await;
         for _ in 0..16 {
             greedy.prompt(&session, "next").await;
             greedy.named("_gembridge/queued").await;
         }
     }
-    let mut other = stage.connect_as(BOB, "/acp").await;
+    let mut other = server.connect_as(BOB, "/acp").await;
     other.initialize().await;
     let session = other.new_session().await;
     other.prompt(&session, "mine").await;
     other.named("_gembridge/turn_started").await;
-    assert_eq!(troupe.prompts(4), ["mine"]);
+    assert_eq!(agents.prompts(4), ["mine"]);
 }
 
 #[tokio::test]
 async fn cancel_ends_the_turn_once_and_the_session_goes_on() {
-    let troupe = Troupe::new(|prompt| if prompt == "wait" { Vec::new() } else { vec![text("fine"), done()] });
-    let stage = Stage::new(&troupe);
-    let mut client = stage.client().await;
+    let agents = ScriptedAgents::new(|prompt| if prompt == "wait" { Vec::new() } else { vec![text("fine"), done()] });
+    let server = TestServer::new(&agents);
+    let mut client = server.client().await;
     let session = client.new_session().await;
     // Nothing runs: nothing happens.
     client.notify("session/cancel", json!({ "sessionId": session })).await;
@@ -136,8 +136,8 @@ async fn cancel_ends_the_turn_once_and_the_session_goes_on() {
 
 #[tokio::test]
 async fn a_cancel_right_behind_its_prompt_cancels_it_wherever_it_is() {
-    let stage = Stage::with(&Troupe::silent(), Setting { turns: 1, ..Setting::default() });
-    let mut client = stage.client().await;
+    let server = TestServer::with(&ScriptedAgents::silent(), ServerSetup { turns: 1, ..ServerSetup::default() });
+    let mut client = server.client().await;
     let session = client.new_session().await;
     let mut ids = Vec::new();
     for _ in 0..4 {
@@ -151,9 +151,9 @@ async fn a_cancel_right_behind_its_prompt_cancels_it_wherever_it_is() {
 
 #[tokio::test]
 async fn a_single_request_is_cancelled_by_its_id() {
-    let troupe = Troupe::silent();
-    let stage = Stage::new(&troupe);
-    let mut client = stage.client().await;
+    let agents = ScriptedAgents::silent();
+    let server = TestServer::new(&agents);
+    let mut client = server.client().await;
     let session = client.new_session().await;
     let first = client.prompt(&session, "first").await;
     client.named("_gembridge/turn_started").await;
@@ -161,18 +161,18 @@ async fn a_single_request_is_cancelled_by_its_id() {
     client.named("_gembridge/queued").await;
     client.notify("$/cancel_request", json!({ "requestId": second })).await;
     assert_eq!(client.answer(second).await.unwrap()["stopReason"], "cancelled");
-    troupe.does(0, [done()]).await;
+    agents.does(0, [done()]).await;
     assert_eq!(client.answer(first).await.unwrap()["stopReason"], "end_turn");
 }
 
 #[tokio::test]
 async fn a_watcher_may_cancel_a_turn_that_another_face_began() {
-    let troupe = Troupe::silent();
-    let stage = Stage::new(&troupe);
-    let handle = stage.foreign_session("ann").await;
-    stage.prompt(&handle, "from elsewhere").await;
-    troupe.until_prompted(1).await;
-    let mut client = stage.attached(&handle.id().to_string(), "").await;
+    let agents = ScriptedAgents::silent();
+    let server = TestServer::new(&agents);
+    let handle = server.foreign_session("ann").await;
+    server.prompt(&handle, "from elsewhere").await;
+    agents.until_prompted(1).await;
+    let mut client = server.attached(&handle.id().to_string(), "").await;
     let ended = client.named("_gembridge/replay_ended").await;
     assert_eq!(ended["params"]["turn"], json!({ "state": "running", "id": 1 }));
     client.notify("session/cancel", json!({ "sessionId": handle.id().to_string() })).await;
@@ -182,27 +182,27 @@ async fn a_watcher_may_cancel_a_turn_that_another_face_began() {
 
 #[tokio::test]
 async fn a_turn_goes_on_without_its_client_and_is_found_again() {
-    let troupe = Troupe::silent();
-    let stage = Stage::new(&troupe);
-    let mut client = stage.client().await;
+    let agents = ScriptedAgents::silent();
+    let server = TestServer::new(&agents);
+    let mut client = server.client().await;
     let session = client.new_session().await;
     client.prompt(&session, "long").await;
-    troupe.until_prompted(1).await;
+    agents.until_prompted(1).await;
     drop(client);
-    troupe.does(0, [text("while "), text("away"), done()]).await;
-    let mut back = stage.attached(&session, "").await;
+    agents.does(0, [text("while "), text("away"), done()]).await;
+    let mut back = server.attached(&session, "").await;
     let messages = back.until(|message| message["method"] == "_gembridge/turn_ended").await;
     assert_eq!(said(&messages), "while away");
-    assert!(!troupe.orders(0).contains(&Order::Cancel));
+    assert!(!agents.orders(0).contains(&Order::Cancel));
 }
 
 #[tokio::test]
 async fn an_agent_that_fails_ends_the_request_with_an_error_that_says_why() {
-    let troupe = Troupe::new(|_| {
+    let agents = ScriptedAgents::new(|_| {
         vec![text("half"), Signal::Failed(Failure::new(FailureKind::Refused { code: 429 }, "too much"))]
     });
-    let stage = Stage::new(&troupe);
-    let mut client = stage.client().await;
+    let server = TestServer::new(&agents);
+    let mut client = server.client().await;
     let session = client.new_session().await;
     let id = client.prompt(&session, "hi").await;
     let error = client.answer(id).await.unwrap_err();
@@ -212,19 +212,19 @@ async fn an_agent_that_fails_ends_the_request_with_an_error_that_says_why() {
         (&ended["params"]["outcome"], &ended["params"]["error"]["message"]),
         (&json!("interrupted"), &json!("too much"))
     );
-    troupe.refuse_next(Failure::new(FailureKind::NeedsLogin, "log in first"));
+    agents.refuse_next(Failure::new(FailureKind::NeedsLogin, "log in first"));
     let error = client.call("session/new", json!({ "cwd": "/", "mcpServers": [] })).await.unwrap_err();
     assert_eq!((&error["code"], &error["data"]["code"]), (&json!(-32000), &json!("auth_required")));
 }
 
 #[tokio::test]
 async fn the_tap_sees_every_message_in_both_directions() {
-    let stage = Stage::new(&Troupe::echo());
-    let mut client = stage.client().await;
+    let server = TestServer::new(&ScriptedAgents::echo());
+    let mut client = server.client().await;
     let session = client.new_session().await;
     let id = client.prompt(&session, "hi").await;
     let received = client.until(|message| message["id"] == id).await.len();
-    let tapped = stage.tapped.0.lock().unwrap();
+    let tapped = server.tapped.0.lock().unwrap();
     let of = |kind: &str| tapped.iter().filter(|(found, ..)| found == kind).collect::<Vec<_>>();
     assert_eq!(of("client:message").len(), 3);
     // The answers to `initialize` and `session/new` came before.

@@ -4,9 +4,9 @@ use gembridge_core::model::AskId;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::support::agents::Troupe;
+use crate::support::agents::ScriptedAgents;
 use crate::support::client::{Client, seqs};
-use crate::support::stage::Stage;
+use crate::support::server::TestServer;
 use crate::support::{asks, done, text};
 
 #[derive(Clone, Debug)]
@@ -70,11 +70,11 @@ impl Reader {
         self.seen.extend(seq);
     }
 
-    async fn attach(&mut self, stage: &Stage, session: &str) {
+    async fn attach(&mut self, server: &TestServer, session: &str) {
         if self.client.is_none() {
             let after = self.last();
             self.questions.clear();
-            self.client = Some(stage.attached(session, &format!("&after={after}")).await);
+            self.client = Some(server.attached(session, &format!("&after={after}")).await);
         }
     }
 
@@ -99,23 +99,23 @@ impl Reader {
 }
 
 async fn play(moves: Vec<Move>) {
-    let troupe = Troupe::silent();
-    let stage = Stage::new(&troupe);
-    let handle = stage.foreign_session("ann").await;
+    let agents = ScriptedAgents::silent();
+    let server = TestServer::new(&agents);
+    let handle = server.foreign_session("ann").await;
     let session = handle.id().to_string();
-    stage.prompt(&handle, "go").await;
-    troupe.until_prompted(1).await;
+    server.prompt(&handle, "go").await;
+    agents.until_prompted(1).await;
     let mut readers: Vec<Reader> = (0..CLIENTS).map(|_| Reader::default()).collect();
     let mut asked = 0;
     for step in moves {
         let of = |who: u8| usize::from(who) % CLIENTS;
         match step {
-            Move::Say(many) => troupe.does(0, (0..many).map(|n| text(&format!("{n} ")))).await,
+            Move::Say(many) => agents.does(0, (0..many).map(|n| text(&format!("{n} ")))).await,
             Move::Ask => {
                 asked += 1;
-                troupe.does(0, [asks(asked)]).await;
+                agents.does(0, [asks(asked)]).await;
             }
-            Move::Attach(who) => readers[of(who)].attach(&stage, &session).await,
+            Move::Attach(who) => readers[of(who)].attach(&server, &session).await,
             Move::Drop(who) => readers[of(who)].client = None,
             Move::Answer(who) => readers[of(who)].answer().await,
             Move::Read(who, many) => {
@@ -136,16 +136,16 @@ async fn play(moves: Vec<Move>) {
         }
     }
     for reader in &mut readers {
-        reader.attach(&stage, &session).await;
+        reader.attach(&server, &session).await;
     }
     // Whoever is there answers what is open, as it is put again.
-    troupe.does(0, [done()]).await;
+    agents.does(0, [done()]).await;
     let mut all = Vec::new();
     for reader in &mut readers {
         reader.read_to_end().await;
         all.push((reader.seen.clone(), reader.resolved.clone()));
     }
-    let answers = troupe.answers(0);
+    let answers = agents.answers(0);
     for ask in 1..=asked {
         let given = answers.iter().filter(|(id, _)| *id == AskId(ask)).count();
         assert_eq!(given, 1, "question {ask} of {answers:?}");

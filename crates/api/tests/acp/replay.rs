@@ -3,14 +3,14 @@
 use gembridge_core::limit::Limits;
 use serde_json::{Value, json};
 
-use crate::support::agents::Troupe;
+use crate::support::agents::ScriptedAgents;
 use crate::support::client::{Client, said, seqs};
-use crate::support::stage::{Setting, Stage};
+use crate::support::server::{ServerSetup, TestServer};
 use crate::support::{done, text};
 
 /// A session with five turns of four entries each: prompt, start, text, end.
-async fn told(stage: &Stage) -> String {
-    let mut client = stage.client().await;
+async fn told(server: &TestServer) -> String {
+    let mut client = server.client().await;
     let session = client.new_session().await;
     for number in 1..=5 {
         let id = client.prompt(&session, &format!("q{number}")).await;
@@ -31,9 +31,9 @@ fn prompts(messages: &[Value]) -> Vec<String> {
 
 #[tokio::test]
 async fn a_replay_begins_after_initialize_and_ends_with_how_the_session_stands() {
-    let stage = Stage::new(&Troupe::echo());
-    let session = told(&stage).await;
-    let mut client = stage.connect(&format!("/acp?session={session}")).await;
+    let server = TestServer::new(&ScriptedAgents::echo());
+    let session = told(&server).await;
+    let mut client = server.connect(&format!("/acp?session={session}")).await;
     let id = client.request("initialize", json!({ "protocolVersion": 1 })).await;
     let first = client.next().await;
     assert_eq!(first["id"], id, "the answer comes first");
@@ -50,8 +50,8 @@ async fn a_replay_begins_after_initialize_and_ends_with_how_the_session_stands()
 
 #[tokio::test]
 async fn limit_counts_whole_turns_and_after_goes_on_where_a_client_left_off() {
-    let stage = Stage::new(&Troupe::echo());
-    let session = told(&stage).await;
+    let server = TestServer::new(&ScriptedAgents::echo());
+    let session = told(&server).await;
     for (query, first, expected) in [
         ("&limit=1", 17, &["q5"][..]),
         ("&limit=2", 13, &["q4", "q5"]),
@@ -62,7 +62,7 @@ async fn limit_counts_whole_turns_and_after_goes_on_where_a_client_left_off() {
         ("&after=20", 21, &[]),
         ("&after=999", 21, &[]),
     ] {
-        let mut client = stage.attached(&session, query).await;
+        let mut client = server.attached(&session, query).await;
         let messages = replayed(&mut client).await;
         assert_eq!(seqs(&messages), (first..=20).collect::<Vec<_>>(), "{query}");
         assert_eq!(prompts(&messages), expected, "{query}");
@@ -72,8 +72,8 @@ async fn limit_counts_whole_turns_and_after_goes_on_where_a_client_left_off() {
 
 #[tokio::test]
 async fn since_and_before_are_exclusive_and_come_before_limit() {
-    let stage = Stage::new(&Troupe::echo());
-    let mut client = stage.client().await;
+    let server = TestServer::new(&ScriptedAgents::echo());
+    let mut client = server.client().await;
     let session = client.new_session().await;
     let mut times = Vec::new();
     for number in 1..=4 {
@@ -87,7 +87,7 @@ async fn since_and_before_are_exclusive_and_come_before_limit() {
         }
     }
     let show = async |query: &str| {
-        let mut client = stage.attached(&session, query).await;
+        let mut client = server.attached(&session, query).await;
         prompts(&replayed(&mut client).await)
     };
     assert_eq!(show(&format!("&before={}", times[2])).await, ["q1", "q2"]);
@@ -105,10 +105,10 @@ fn at(message: &Value) -> Option<u64> {
 #[tokio::test]
 async fn what_has_left_the_memory_is_shown_from_the_store() {
     let limits = Limits { ring_entries: 8, ..Limits::default() };
-    let troupe = Troupe::new(|_| (0..300).map(|n| text(&format!("{n} "))).chain([done()]).collect());
-    let stage = Stage::with(&troupe, Setting { limits, ..Setting::default() });
-    let session = told(&stage).await;
-    let mut client = stage.attached(&session, "").await;
+    let agents = ScriptedAgents::new(|_| (0..300).map(|n| text(&format!("{n} "))).chain([done()]).collect());
+    let server = TestServer::with(&agents, ServerSetup { limits, ..ServerSetup::default() });
+    let session = told(&server).await;
+    let mut client = server.attached(&session, "").await;
     let messages = replayed(&mut client).await;
     let last = messages.last().unwrap()["params"]["last"].as_u64().unwrap();
     assert_eq!(last, 5 * 303);
@@ -117,17 +117,17 @@ async fn what_has_left_the_memory_is_shown_from_the_store() {
 
 #[tokio::test]
 async fn a_running_turn_is_shown_from_its_beginning_and_then_as_it_goes_on() {
-    let troupe = Troupe::silent();
-    let stage = Stage::new(&troupe);
-    let mut client = stage.client().await;
+    let agents = ScriptedAgents::silent();
+    let server = TestServer::new(&agents);
+    let mut client = server.client().await;
     let session = client.new_session().await;
     client.prompt(&session, "go").await;
-    troupe.until_prompted(1).await;
-    troupe.does(0, [text("one "), text("two ")]).await;
-    let mut late = stage.attached(&session, "&limit=1").await;
+    agents.until_prompted(1).await;
+    agents.does(0, [text("one "), text("two ")]).await;
+    let mut late = server.attached(&session, "&limit=1").await;
     let mut messages = replayed(&mut late).await;
     assert_eq!(messages.last().unwrap()["params"]["turn"], json!({ "state": "running", "id": 1 }));
-    troupe.does(0, [text("three"), done()]).await;
+    agents.does(0, [text("three"), done()]).await;
     messages.extend(late.until(|message| message["method"] == "_gembridge/turn_ended").await);
     assert_eq!(said(&messages), "one two three");
     let numbers = seqs(&messages);
@@ -136,9 +136,9 @@ async fn a_running_turn_is_shown_from_its_beginning_and_then_as_it_goes_on() {
 
 #[tokio::test]
 async fn load_shows_everything_before_it_answers_and_resume_shows_nothing() {
-    let stage = Stage::new(&Troupe::echo());
-    let session = told(&stage).await;
-    let mut client = stage.client().await;
+    let server = TestServer::new(&ScriptedAgents::echo());
+    let session = told(&server).await;
+    let mut client = server.client().await;
     let id = client.request("session/load", json!({ "sessionId": session, "cwd": "/", "mcpServers": [] })).await;
     let messages = client.until(|message| message["id"] == id).await;
     assert_eq!(seqs(&messages), (1..=20).collect::<Vec<_>>());
@@ -148,7 +148,7 @@ async fn load_shows_everything_before_it_answers_and_resume_shows_nothing() {
     let messages = client.until(|message| message["id"] == id).await;
     assert_eq!(prompts(&messages), ["q5"]);
 
-    let mut other = stage.client().await;
+    let mut other = server.client().await;
     let id = other.request("session/resume", json!({ "sessionId": session, "cwd": "/" })).await;
     let messages = other.until(|message| message["id"] == id).await;
     assert_eq!(messages.len(), 1);
@@ -171,9 +171,9 @@ async fn load_shows_everything_before_it_answers_and_resume_shows_nothing() {
 
 #[tokio::test]
 async fn since_the_beginning_is_everything_and_a_number_is_of_its_own_session() {
-    let troupe = Troupe::echo();
-    let stage = Stage::new(&troupe);
-    let mut client = stage.client().await;
+    let agents = ScriptedAgents::echo();
+    let server = TestServer::new(&agents);
+    let mut client = server.client().await;
     let session = client.new_session().await;
     // Something that came before the first turn.
     client.call("session/set_mode", json!({ "sessionId": session, "modeId": "plan" })).await.unwrap();
@@ -181,13 +181,13 @@ async fn since_the_beginning_is_everything_and_a_number_is_of_its_own_session() 
         let id = client.prompt(&session, &format!("q{number}")).await;
         client.answer(id).await.unwrap();
     }
-    let mut late = stage.attached(&session, "&since=0").await;
+    let mut late = server.attached(&session, "&since=0").await;
     assert_eq!(seqs(&replayed(&mut late).await), (1..=13).collect::<Vec<_>>());
-    let mut late = stage.attached(&session, "&since=0&limit=99").await;
+    let mut late = server.attached(&session, "&since=0&limit=99").await;
     assert_eq!(seqs(&replayed(&mut late).await), (1..=13).collect::<Vec<_>>());
 
-    let other = told(&stage).await;
-    let mut back = stage.attached(&session, "&after=10").await;
+    let other = told(&server).await;
+    let mut back = server.attached(&session, "&after=10").await;
     assert_eq!(seqs(&replayed(&mut back).await), [11, 12, 13]);
     back.call("session/load", json!({ "sessionId": other, "cwd": "/", "mcpServers": [] })).await.unwrap();
     assert_eq!(prompts(&replayed(&mut back).await), ["q1", "q2", "q3", "q4", "q5"]);

@@ -6,14 +6,14 @@ use gembridge_api::acp::{AcpConfig, ClientServers, Execution};
 use gembridge_core::driver::{Change, SlashCommands};
 use serde_json::json;
 
-use crate::support::agents::{Order, Troupe};
-use crate::support::stage::{ADMIN, ANN, BOB, Setting, Stage};
+use crate::support::agents::{Order, ScriptedAgents};
+use crate::support::server::{ADMIN, ANN, BOB, ServerSetup, TestServer};
 
 #[tokio::test]
 async fn a_new_session_tells_what_it_can_be_and_what_of_the_request_meant_nothing() {
-    let troupe = Troupe::echo();
-    let stage = Stage::new(&troupe);
-    let mut client = stage.client().await;
+    let agents = ScriptedAgents::echo();
+    let server = TestServer::new(&agents);
+    let mut client = server.client().await;
     let result = client.call("session/new", json!({ "cwd": "/etc", "mcpServers": [] })).await.unwrap();
     assert_eq!(result["modes"]["currentModeId"], "default");
     assert_eq!(result["modes"]["availableModes"][1], json!({ "id": "plan", "name": "plan" }));
@@ -21,61 +21,61 @@ async fn a_new_session_tells_what_it_can_be_and_what_of_the_request_meant_nothin
     assert_eq!(result["models"], json!({ "currentModelId": "m1", "availableModels": [model] }));
     let ours = &result["_meta"]["gembridge"];
     assert_eq!((&ours["agent"], &ours["mode"], &ours["ignored"]), (&json!("played"), &json!("chat"), &json!(["cwd"])));
-    let spec = troupe.spec(0);
+    let spec = agents.spec(0);
     assert_eq!((spec.workspace, spec.slash), (None, SlashCommands::AsText), "a user's words do not command the agent");
-    let mut admin = stage.connect_as(ADMIN, "/acp").await;
+    let mut admin = server.connect_as(ADMIN, "/acp").await;
     admin.initialize().await;
     admin.new_session().await;
-    assert_eq!(troupe.spec(1).slash, SlashCommands::Run);
+    assert_eq!(agents.spec(1).slash, SlashCommands::Run);
 }
 
 #[tokio::test]
 async fn s13b_an_agent_works_only_in_folders_that_the_operator_trusts() {
-    let troupe = Troupe::echo();
-    let stage = Stage::with(&troupe, Setting { execution: Execution::Agent, ..Setting::default() });
-    let mut client = stage.client().await;
+    let agents = ScriptedAgents::echo();
+    let server = TestServer::with(&agents, ServerSetup { execution: Execution::Agent, ..ServerSetup::default() });
+    let mut client = server.client().await;
     for untrusted in ["/etc", "/trusted/../etc", "relative", "/trusted-evil"] {
         let error = client.call("session/new", json!({ "cwd": untrusted, "mcpServers": [] })).await.unwrap_err();
         assert_eq!((&error["code"], &error["data"]["code"]), (&json!(-32602), &json!("untrusted_cwd")), "{untrusted}");
     }
-    assert_eq!(troupe.opened(), 0);
+    assert_eq!(agents.opened(), 0);
     let result = client.call("session/new", json!({ "cwd": "/trusted", "mcpServers": [] })).await.unwrap();
     assert_eq!(result["_meta"]["gembridge"]["workspace"], "/trusted");
-    assert_eq!(troupe.spec(0).workspace, Some(PathBuf::from("/trusted")));
+    assert_eq!(agents.spec(0).workspace, Some(PathBuf::from("/trusted")));
     let result = client.call("session/new", json!({ "cwd": "/workspace", "mcpServers": [] })).await.unwrap();
     assert_eq!(result["_meta"]["gembridge"]["workspace"], "/workspace");
-    assert_eq!(troupe.spec(1).workspace, None, "the agent's own folder is the driver's to know");
+    assert_eq!(agents.spec(1).workspace, None, "the agent's own folder is the driver's to know");
 }
 
 #[tokio::test]
 async fn s13b_mcp_servers_of_a_client_are_refused_by_name_unless_the_operator_allows_them() {
     let http = json!({ "type": "http", "name": "weather", "url": "http://127.0.0.1:1/mcp", "headers": [{ "name": "a", "value": "b" }] });
     let stdio = json!({ "name": "shell", "command": "/bin/sh", "args": [], "env": [] });
-    let troupe = Troupe::echo();
-    let stage = Stage::new(&troupe);
-    let mut client = stage.client().await;
+    let agents = ScriptedAgents::echo();
+    let server = TestServer::new(&agents);
+    let mut client = server.client().await;
     let error = client.call("session/new", json!({ "cwd": "/", "mcpServers": [http] })).await.unwrap_err();
     assert!(error["message"].as_str().unwrap().contains("`weather`"), "{error}");
-    assert_eq!((error["data"]["code"].as_str(), troupe.opened()), (Some("mcp_server_refused"), 0));
+    assert_eq!((error["data"]["code"].as_str(), agents.opened()), (Some("mcp_server_refused"), 0));
 
     let config = AcpConfig { servers: ClientServers::Allowed, ..AcpConfig::default() };
-    let stage = Stage::with(&troupe, Setting { config, ..Setting::default() });
-    let mut client = stage.client().await;
+    let server = TestServer::with(&agents, ServerSetup { config, ..ServerSetup::default() });
+    let mut client = server.client().await;
     let error = client.call("session/new", json!({ "cwd": "/", "mcpServers": [stdio] })).await.unwrap_err();
     assert!(error["message"].as_str().unwrap().contains("`shell`"), "nothing a client names is started: {error}");
     client.call("session/new", json!({ "cwd": "/", "mcpServers": [http] })).await.unwrap();
-    let server = &troupe.spec(0).tool_servers[0];
+    let server = &agents.spec(0).tool_servers[0];
     assert_eq!((&*server.name, server.url.as_str()), ("weather", "http://127.0.0.1:1/mcp"));
 }
 
 #[tokio::test]
 async fn modes_models_options_and_an_operators_extension_methods_reach_the_agent() {
-    let troupe = Troupe::echo();
-    let stage = Stage::new(&troupe);
-    let mut client = stage.connect_as(ADMIN, "/acp").await;
+    let agents = ScriptedAgents::echo();
+    let server = TestServer::new(&agents);
+    let mut client = server.connect_as(ADMIN, "/acp").await;
     client.initialize().await;
     let session = client.new_session().await;
-    let mut other = stage.connect_as(ADMIN, &format!("/acp?session={session}")).await;
+    let mut other = server.connect_as(ADMIN, &format!("/acp?session={session}")).await;
     other.initialize().await;
     other.named("_gembridge/replay_ended").await;
     client.call("session/set_mode", json!({ "sessionId": session, "modeId": "plan" })).await.unwrap();
@@ -87,7 +87,7 @@ async fn modes_models_options_and_an_operators_extension_methods_reach_the_agent
     assert_eq!(client.call("session/set_config_option", option).await.unwrap(), json!({ "done": true }));
     let own = json!({ "sessionId": session, "x": [1] });
     assert_eq!(client.call("_vendor/do", own).await.unwrap(), json!({ "done": true }));
-    let changes = troupe.orders(0).into_iter().filter_map(|order| match order {
+    let changes = agents.orders(0).into_iter().filter_map(|order| match order {
         Order::Change(change) => Some(change),
         _ => None,
     });
@@ -126,11 +126,11 @@ const PASSED_BY_NOBODY: [&str; 24] = [
 
 #[tokio::test]
 async fn f1_no_method_outside_the_table_reaches_an_agent() {
-    let troupe = Troupe::echo();
-    let stage = Stage::new(&troupe);
+    let agents = ScriptedAgents::echo();
+    let server = TestServer::new(&agents);
     let stdio = json!([{ "name": "shell", "command": "/bin/sh", "args": [], "env": [] }]);
     for key in [ADMIN, ANN] {
-        let mut client = stage.connect_as(key, "/acp").await;
+        let mut client = server.connect_as(key, "/acp").await;
         client.initialize().await;
         let session = client.new_session().await;
         let own = if key == ANN { &["_vendor/do", "_gembridge/none"][..] } else { &["_gembridge/none"] };
@@ -141,15 +141,15 @@ async fn f1_no_method_outside_the_table_reaches_an_agent() {
         }
     }
     for agent in [0, 1] {
-        let changes = troupe.orders(agent).into_iter().filter(|order| matches!(order, Order::Change(_)));
+        let changes = agents.orders(agent).into_iter().filter(|order| matches!(order, Order::Change(_)));
         assert_eq!(changes.count(), 0, "nothing reached agent {agent}");
     }
 }
 
 #[tokio::test]
 async fn a_session_is_listed_renamed_closed_and_deleted() {
-    let stage = Stage::new(&Troupe::echo());
-    let mut client = stage.client().await;
+    let server = TestServer::new(&ScriptedAgents::echo());
+    let mut client = server.client().await;
     let session = client.new_session().await;
     let id = client.prompt(&session, "about ducks").await;
     client.answer(id).await.unwrap();
@@ -182,13 +182,13 @@ async fn a_session_is_listed_renamed_closed_and_deleted() {
 
 #[tokio::test]
 async fn s11_anothers_session_is_as_unknown_as_one_that_never_was() {
-    let stage = Stage::new(&Troupe::echo());
-    let mut ann = stage.client().await;
+    let server = TestServer::new(&ScriptedAgents::echo());
+    let mut ann = server.client().await;
     let session = ann.new_session().await;
     let id = ann.prompt(&session, "private").await;
     ann.answer(id).await.unwrap();
     let nobodys = gembridge_core::model::SessionId::new().to_string();
-    let mut bob = stage.connect_as(BOB, "/acp").await;
+    let mut bob = server.connect_as(BOB, "/acp").await;
     bob.initialize().await;
     for method in [
         "session/load",
@@ -218,23 +218,23 @@ async fn s11_anothers_session_is_as_unknown_as_one_that_never_was() {
     for named in [&session, &nobodys] {
         let bearer = format!("Bearer {BOB}");
         let path = format!("/acp?session={named}");
-        let opened = crate::support::client::Client::open(stage.address, &path, &[("authorization", &bearer)]).await;
+        let opened = crate::support::client::Client::open(server.address, &path, &[("authorization", &bearer)]).await;
         assert_eq!(opened.map(|_| ()).unwrap_err().0, 404);
     }
     assert_eq!(bob.call("_gembridge/sessions", json!({})).await.unwrap()["sessions"], json!([]));
-    let mut admin = stage.connect_as(ADMIN, &format!("/acp?session={session}")).await;
+    let mut admin = server.connect_as(ADMIN, &format!("/acp?session={session}")).await;
     admin.initialize().await;
     admin.named("_gembridge/replay_ended").await;
 }
 
 #[tokio::test]
 async fn agents_are_listed_and_chosen_by_name() {
-    let troupe = Troupe::echo();
-    let stage = Stage::new(&troupe);
-    let mut client = stage.client().await;
-    let agents = client.call("_gembridge/agents", json!({})).await.unwrap();
+    let agents = ScriptedAgents::echo();
+    let server = TestServer::new(&agents);
+    let mut client = server.client().await;
+    let listed = client.call("_gembridge/agents", json!({})).await.unwrap();
     assert_eq!(
-        agents["agents"],
+        listed["agents"],
         json!([{
             "name": "played", "title": "Played", "version": "1.2", "isDefault": true, "isDemo": false, "mode": "chat",
             "models": [{ "id": "m1", "name": "One", "description": "the first" }],
@@ -243,6 +243,6 @@ async fn agents_are_listed_and_chosen_by_name() {
     );
     let wish = |agent: &str| json!({ "cwd": "/", "mcpServers": [], "_meta": { "gembridge": { "agent": agent, "model": "m1" } } });
     client.call("session/new", wish("played")).await.unwrap();
-    assert_eq!(troupe.spec(0).model.as_deref(), Some("m1"));
+    assert_eq!(agents.spec(0).model.as_deref(), Some("m1"));
     assert_eq!(client.call("session/new", wish("other")).await.unwrap_err()["code"], -32602);
 }

@@ -2,7 +2,7 @@
 
 pub mod agents;
 pub mod client;
-pub mod stage;
+pub mod server;
 
 use bytes::Bytes;
 use gembridge_core::driver::{AgentStop, Signal, Update};

@@ -8,9 +8,9 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use crate::support::agents::Troupe;
+use crate::support::agents::ScriptedAgents;
 use crate::support::client::soon;
-use crate::support::stage::{ADMIN, ANN, BOB, Setting, Stage};
+use crate::support::server::{ADMIN, ANN, BOB, ServerSetup, TestServer};
 
 const TEXT: u8 = 0x01;
 const CONTINUATION: u8 = 0x00;
@@ -24,8 +24,8 @@ struct Raw {
 }
 
 impl Raw {
-    async fn connect(stage: &Stage, key: &str) -> Self {
-        let mut stream = soon(TcpStream::connect(stage.address)).await.unwrap();
+    async fn connect(server: &TestServer, key: &str) -> Self {
+        let mut stream = soon(TcpStream::connect(server.address)).await.unwrap();
         let request = format!(
             "GET /acp HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {key}\r\nconnection: upgrade\r\nupgrade: \
              websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
@@ -99,7 +99,7 @@ fn padded_ping(bytes: usize) -> String {
     message.replace("\"pad\":\"\"", &format!("\"pad\":\"{}\"", "x".repeat(bytes - message.len())))
 }
 
-fn small_budget() -> Setting {
+fn small_budget() -> ServerSetup {
     let bodies = BodyLimits {
         small: 1_000,
         large: 100_000,
@@ -108,20 +108,20 @@ fn small_budget() -> Setting {
         wait: Duration::from_millis(300),
         ..BodyLimits::default()
     };
-    Setting { config: AcpConfig { message: 100_000, ..AcpConfig::default() }, bodies, ..Setting::default() }
+    ServerSetup { config: AcpConfig { message: 100_000, ..AcpConfig::default() }, bodies, ..ServerSetup::default() }
 }
 
 #[tokio::test]
 async fn f7_unfinished_messages_of_one_key_hold_at_most_its_share_of_the_memory() {
-    let stage = Stage::with(&Troupe::echo(), small_budget());
-    let mut first = Raw::connect(&stage, ANN).await;
+    let server = TestServer::with(&ScriptedAgents::echo(), small_budget());
+    let mut first = Raw::connect(&server, ANN).await;
     // Half in one frame and half in a fragment: both are held.
     first.send(TEXT, 50_000, &vec![b'x'; 50_000]).await;
     first.send(CONTINUATION, 49_000, &vec![b'x'; 40_000]).await;
     first.send(PING, 0, b"").await;
     let mut others = Vec::new();
     for _ in 0..5 {
-        let mut socket = Raw::connect(&stage, ANN).await;
+        let mut socket = Raw::connect(&server, ANN).await;
         socket.send(TEXT, 90_000, &vec![b'x'; 80_000]).await;
         others.push(socket);
     }
@@ -132,7 +132,7 @@ async fn f7_unfinished_messages_of_one_key_hold_at_most_its_share_of_the_memory(
     }
     // The others have their shares: messages of the same size pass.
     for key in [BOB, ADMIN] {
-        let mut socket = Raw::connect(&stage, key).await;
+        let mut socket = Raw::connect(&server, key).await;
         let message = padded_ping(90_000);
         socket.send(TEXT, 50_000, &message.as_bytes()[..50_000]).await;
         socket.send(LAST | CONTINUATION, 40_000, &message.as_bytes()[50_000..]).await;
@@ -143,17 +143,17 @@ async fn f7_unfinished_messages_of_one_key_hold_at_most_its_share_of_the_memory(
 
 #[tokio::test]
 async fn f7_what_a_socket_held_comes_back_when_it_is_gone() {
-    let stage = Stage::with(&Troupe::echo(), small_budget());
-    let mut socket = Raw::connect(&stage, ANN).await;
+    let server = TestServer::with(&ScriptedAgents::echo(), small_budget());
+    let mut socket = Raw::connect(&server, ANN).await;
     socket.send(TEXT, 99_000, &vec![b'x'; 98_900]).await;
-    let mut second = Raw::connect(&stage, ANN).await;
+    let mut second = Raw::connect(&server, ANN).await;
     second.send(TEXT, 90_000, &vec![b'x'; 80_000]).await;
     assert_eq!(second.closed().await.0, 1013, "the first one is held");
     drop(socket);
     let message = padded_ping(90_000);
     let answered = async {
         loop {
-            let mut third = Raw::connect(&stage, ANN).await;
+            let mut third = Raw::connect(&server, ANN).await;
             third.send(LAST | TEXT, 90_000, &message.as_bytes()[..80_000]).await;
             third.stream.write_all(&message.as_bytes()[80_000..]).await.ok();
             if matches!(third.frame().await, Some((0x81, _))) {
@@ -167,8 +167,8 @@ async fn f7_what_a_socket_held_comes_back_when_it_is_gone() {
 #[tokio::test]
 async fn f7_an_unfinished_message_has_a_deadline_that_pings_do_not_extend() {
     let bodies = BodyLimits { idle: Duration::from_millis(500), ..BodyLimits::default() };
-    let stage = Stage::with(&Troupe::echo(), Setting { bodies, ..Setting::default() });
-    let mut socket = Raw::connect(&stage, ANN).await;
+    let server = TestServer::with(&ScriptedAgents::echo(), ServerSetup { bodies, ..ServerSetup::default() });
+    let mut socket = Raw::connect(&server, ANN).await;
     socket.send(TEXT, 5, b"{\"a\":").await;
     let closing = async {
         loop {
@@ -190,8 +190,8 @@ async fn f7_an_unfinished_message_has_a_deadline_that_pings_do_not_extend() {
 async fn f7_a_message_that_comes_steadily_passes_however_many_pieces_it_has() {
     let bodies = BodyLimits { idle: Duration::from_secs(20), ..BodyLimits::default() };
     let config = AcpConfig { silence: Duration::from_millis(100), ..AcpConfig::default() };
-    let stage = Stage::with(&Troupe::echo(), Setting { config, bodies, ..Setting::default() });
-    let mut socket = Raw::connect(&stage, ANN).await;
+    let server = TestServer::with(&ScriptedAgents::echo(), ServerSetup { config, bodies, ..ServerSetup::default() });
+    let mut socket = Raw::connect(&server, ANN).await;
     let message = padded_ping(20_000);
     // One frame, so that no sign of life can come in between.
     socket.send(TEXT | LAST, 20_000, &[]).await;

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::support::agents::Troupe;
+use crate::support::agents::ScriptedAgents;
 use crate::support::client::{Client, soon};
-use crate::support::stage::{ADMIN, BOB, Stage};
+use crate::support::server::{ADMIN, BOB, TestServer};
 use crate::support::{asks, done, text};
 
 async fn changed(client: &mut Client, mut fits: impl FnMut(&Value) -> bool) -> Value {
@@ -17,32 +17,32 @@ async fn changed(client: &mut Client, mut fits: impl FnMut(&Value) -> bool) -> V
 
 #[tokio::test]
 async fn a_session_that_another_face_began_appears_runs_waits_and_rests() {
-    let troupe = Troupe::silent();
-    let stage = Stage::new(&troupe);
-    let mut watcher = stage.client().await;
+    let agents = ScriptedAgents::silent();
+    let server = TestServer::new(&agents);
+    let mut watcher = server.client().await;
     let listed = watcher.call("_gembridge/watch_sessions", json!({})).await.unwrap();
     assert_eq!(listed, json!({ "sessions": [] }));
-    let mut stranger = stage.connect_as(BOB, "/acp").await;
+    let mut stranger = server.connect_as(BOB, "/acp").await;
     stranger.initialize().await;
     stranger.call("_gembridge/watch_sessions", json!({})).await.unwrap();
 
-    let handle = stage.foreign_session("ann").await;
+    let handle = server.foreign_session("ann").await;
     let id = handle.id().to_string();
-    stage.prompt(&handle, "count the geese").await;
+    server.prompt(&handle, "count the geese").await;
     let running = changed(&mut watcher, |session| session["state"] == "running").await;
     assert_eq!((&running["sessionId"], &running["title"]), (&json!(id), &json!("count the geese")));
     assert_eq!((&running["agent"], &running["queued"]), (&json!("played"), &json!(0)));
     assert!(running["createdAt"].as_str().unwrap().contains('T'));
-    troupe.until_prompted(1).await;
-    troupe.does(0, [asks(1)]).await;
+    agents.until_prompted(1).await;
+    agents.does(0, [asks(1)]).await;
     assert_eq!(changed(&mut watcher, |session| session["state"] == "waiting").await["openRequests"], 1);
     // It is attached to, approved and seen to its end.
     watcher.call("_gembridge/attach", json!({ "sessionId": id })).await.unwrap();
     let request = watcher.named("session/request_permission").await;
     let yes = json!({ "outcome": { "outcome": "selected", "optionId": "yes" } });
     watcher.send(&json!({ "jsonrpc": "2.0", "id": request["id"], "result": yes })).await;
-    troupe.until("the answer", |troupe| !troupe.answers(0).is_empty()).await;
-    troupe.does(0, [text("two"), done()]).await;
+    agents.until("the answer", |agents| !agents.answers(0).is_empty()).await;
+    agents.does(0, [text("two"), done()]).await;
     watcher.named("_gembridge/turn_ended").await;
     changed(&mut watcher, |session| session["state"] == "idle").await;
     handle.rename("geese".into()).await.unwrap();
@@ -60,13 +60,13 @@ async fn a_session_that_another_face_began_appears_runs_waits_and_rests() {
 
 #[tokio::test]
 async fn sessions_are_listed_newest_first_searched_and_hidden_until_used() {
-    let stage = Stage::new(&Troupe::echo());
-    let ahead = stage.foreign_session("ann").await;
-    let mut client = stage.client().await;
+    let server = TestServer::new(&ScriptedAgents::echo());
+    let ahead = server.foreign_session("ann").await;
+    let mut client = server.client().await;
     let mut ids = Vec::new();
     for title in ["ducks", "geese", "swans"] {
-        let handle = stage.foreign_session("ann").await;
-        stage.prompt(&handle, title).await;
+        let handle = server.foreign_session("ann").await;
+        server.prompt(&handle, title).await;
         ids.push(handle.id().to_string());
         // Each is used in a later millisecond than the one before.
         let now = gembridge_core::model::Timestamp::now();
@@ -85,20 +85,20 @@ async fn sessions_are_listed_newest_first_searched_and_hidden_until_used() {
     let few = client.call("_gembridge/sessions", json!({ "limit": 1 })).await.unwrap();
     assert_eq!(titles(&few), ["swans"]);
     ahead.close().await.unwrap();
-    let mut admin = stage.connect_as(ADMIN, "/acp").await;
+    let mut admin = server.connect_as(ADMIN, "/acp").await;
     admin.initialize().await;
     assert_eq!(titles(&admin.call("_gembridge/sessions", json!({})).await.unwrap()).len(), 3);
 }
 
 #[tokio::test]
 async fn sessions_that_are_hidden_take_nobody_s_place_in_a_list() {
-    let stage = Stage::new(&Troupe::echo());
-    let mut client = stage.client().await;
+    let server = TestServer::new(&ScriptedAgents::echo());
+    let mut client = server.client().await;
     let session = client.new_session().await;
     let id = client.prompt(&session, "the only one").await;
     client.answer(id).await.unwrap();
     for _ in 0..120 {
-        stage.foreign_session("ann").await;
+        server.foreign_session("ann").await;
     }
     let listed = client.call("session/list", json!({})).await.unwrap();
     assert_eq!(listed["sessions"][0]["sessionId"], session);
@@ -108,12 +108,12 @@ async fn sessions_that_are_hidden_take_nobody_s_place_in_a_list() {
 
 #[tokio::test]
 async fn followers_are_those_who_are_there_and_an_empty_session_goes_with_the_last() {
-    let stage = Stage::new(&Troupe::echo());
-    let mut client = stage.client().await;
+    let server = TestServer::new(&ScriptedAgents::echo());
+    let mut client = server.client().await;
     let session = client.new_session().await;
     let id = client.prompt(&session, "something").await;
     client.answer(id).await.unwrap();
-    let mut other = stage.attached(&session, "").await;
+    let mut other = server.attached(&session, "").await;
     other.named("_gembridge/replay_ended").await;
     let empty = other.new_session().await;
     let listed = client.call("_gembridge/sessions", json!({})).await.unwrap();

@@ -6,12 +6,12 @@ use gembridge_core::driver::Signal;
 use gembridge_core::model::{Event, Failure, FailureKind, Stop};
 use serde_json::{Value, json};
 
-use crate::support::agents::Troupe;
-use crate::support::stage::{Stage, chat, chat_with};
+use crate::support::agents::ScriptedAgents;
+use crate::support::server::{TestServer, chat, chat_with};
 use crate::support::{stopped, text, update};
 
-fn failing(kind: FailureKind) -> std::sync::Arc<Troupe> {
-    Troupe::new(move |_| {
+fn failing(kind: FailureKind) -> std::sync::Arc<ScriptedAgents> {
+    ScriptedAgents::new(move |_| {
         let failure = Failure::new(kind, "what happened and the way out").with_stderr("secret prompt".into());
         vec![vec![Signal::Failed(failure)]]
     })
@@ -28,10 +28,10 @@ async fn a_failure_before_the_first_event_is_a_status() {
         (FailureKind::Unavailable { retry_after: minute }, 503, "unavailable"),
         (FailureKind::Internal, 500, "internal_error"),
     ] {
-        let stage = Stage::new(&failing(kind)).await;
+        let server = TestServer::new(&failing(kind)).await;
         for stream in [false, true] {
             let request = chat_with(&[("user", "hi")], json!({"stream": stream}));
-            let answer = stage.stream(&request).await.whole().await;
+            let answer = server.stream(&request).await.whole().await;
             assert_eq!(answer.status, status, "{kind:?}");
             let error = &answer.json()["error"];
             assert_eq!(error["code"], code, "{kind:?}");
@@ -46,8 +46,8 @@ async fn a_failure_before_the_first_event_is_a_status() {
 }
 
 /// The first agents die at this prompt without a word.
-fn dying(agents: usize) -> std::sync::Arc<Troupe> {
-    Troupe::new(move |scene| {
+fn dying(agents: usize) -> std::sync::Arc<ScriptedAgents> {
+    ScriptedAgents::new(move |scene| {
         if scene.agent < agents && scene.prompt.ends_with("two") {
             return vec![vec![Signal::Lost(Failure::new(FailureKind::Crashed, "killed by signal 9"))]];
         }
@@ -60,56 +60,56 @@ async fn an_agent_that_dies_before_its_first_event_is_replaced_once() {
     let request =
         |stream: bool| chat_with(&[("user", "one"), ("assistant", "fine"), ("user", "two")], json!({"stream": stream}));
     for stream in [false, true] {
-        let troupe = dying(1);
-        let stage = Stage::new(&troupe).await;
-        let first = stage.ask(&chat(&[("user", "one")])).await;
-        let second = stage.ask(&request(stream)).await;
-        assert_eq!((second.status, troupe.opened()), (200, 2), "{}", second.body);
+        let agents = dying(1);
+        let server = TestServer::new(&agents).await;
+        let first = server.ask(&chat(&[("user", "one")])).await;
+        let second = server.ask(&request(stream)).await;
+        assert_eq!((second.status, agents.opened()), (200, 2), "{}", second.body);
         assert_eq!(second.header("x-session-id"), first.header("x-session-id"));
-        assert_eq!(troupe.prompts(1), ["[User]\none\n\n[Assistant]\nfine\n\n[User]\ntwo"]);
+        assert_eq!(agents.prompts(1), ["[User]\none\n\n[Assistant]\nfine\n\n[User]\ntwo"]);
         // The one after it is an agent that knows everything.
         let third = [("user", "one"), ("assistant", "fine"), ("user", "two"), ("assistant", "fine"), ("user", "three")];
-        assert_eq!(stage.ask(&chat(&third)).await.text(), "fine");
-        assert_eq!(troupe.prompts(1)[1..], ["three"]);
+        assert_eq!(server.ask(&chat(&third)).await.text(), "fine");
+        assert_eq!(agents.prompts(1)[1..], ["three"]);
 
-        let troupe = dying(usize::MAX);
-        let stage = Stage::new(&troupe).await;
-        let dead = stage.ask(&request(stream)).await;
-        assert_eq!((dead.status, troupe.opened()), (502, 2), "{}", dead.body);
+        let agents = dying(usize::MAX);
+        let server = TestServer::new(&agents).await;
+        let dead = server.ask(&request(stream)).await;
+        assert_eq!((dead.status, agents.opened()), (502, 2), "{}", dead.body);
         assert_eq!(dead.json()["error"]["code"], "agent_error");
     }
 }
 
 #[tokio::test]
 async fn news_of_the_session_are_no_first_event() {
-    let troupe = Troupe::new(|_| {
+    let agents = ScriptedAgents::new(|_| {
         let news = [Event::Commands([].into()), Event::Title("a title".into()), Event::Mode("plan".into())];
         let failure = Failure::new(FailureKind::RateLimited, "slow down");
         vec![news.into_iter().map(update).collect(), vec![Signal::Failed(failure)]]
     });
-    let stage = Stage::new(&troupe).await;
-    let answer = stage.stream(&chat_with(&[("user", "hi")], json!({"stream": true}))).await.whole().await;
+    let server = TestServer::new(&agents).await;
+    let answer = server.stream(&chat_with(&[("user", "hi")], json!({"stream": true}))).await.whole().await;
     assert_eq!(answer.status, 429, "{}", answer.body);
 }
 
 #[tokio::test]
 async fn a_failure_to_open_the_agent_is_a_status() {
-    let troupe = Troupe::new(|_| vec![]);
-    troupe.refuse_next(Failure::new(FailureKind::NeedsLogin, "log in first"));
-    let stage = Stage::new(&troupe).await;
-    let answer = stage.stream(&chat_with(&[("user", "hi")], json!({"stream": true}))).await.whole().await;
+    let agents = ScriptedAgents::new(|_| vec![]);
+    agents.refuse_next(Failure::new(FailureKind::NeedsLogin, "log in first"));
+    let server = TestServer::new(&agents).await;
+    let answer = server.stream(&chat_with(&[("user", "hi")], json!({"stream": true}))).await.whole().await;
     assert_eq!(answer.status, 502);
     assert_eq!(answer.json()["error"]["message"], "log in first");
 }
 
 #[tokio::test]
 async fn r1_a_failure_in_the_middle_is_an_event_after_what_came_before() {
-    let troupe = Troupe::new(|_| {
+    let agents = ScriptedAgents::new(|_| {
         let lost = Signal::Lost(Failure::new(FailureKind::Crashed, "the agent ended with exit code 3"));
         vec![vec![text("a")], vec![text("b")], vec![text("c")], vec![lost]]
     });
-    let stage = Stage::new(&troupe).await;
-    let answer = stage.stream(&chat_with(&[("user", "hi")], json!({"stream": true}))).await.whole().await;
+    let server = TestServer::new(&agents).await;
+    let answer = server.stream(&chat_with(&[("user", "hi")], json!({"stream": true}))).await.whole().await;
     assert_eq!(answer.status, 200);
     let events = answer.events();
     let (last, chunks) = events.split_last().unwrap();
@@ -124,7 +124,7 @@ async fn r1_a_failure_in_the_middle_is_an_event_after_what_came_before() {
     assert_eq!(error["error"]["message"], "the agent ended with exit code 3");
     assert!(!answer.body.contains("[DONE]"), "a broken stream does not end well");
     // Without streaming the whole is a status.
-    assert_eq!(stage.ask(&chat(&[("user", "hi")])).await.status, 502);
+    assert_eq!(server.ask(&chat(&[("user", "hi")])).await.status, 502);
 }
 
 #[tokio::test]
@@ -137,20 +137,20 @@ async fn the_ways_in_which_an_agent_stops_have_their_reasons() {
         (Stop::Other("because".into()), "stop"),
     ] {
         let shown = stop.clone();
-        let troupe = Troupe::new(move |_| vec![vec![text("x"), stopped(stop.clone())]]);
-        let stage = Stage::new(&troupe).await;
-        assert_eq!(stage.ask(&chat(&[("user", "hi")])).await.finish(), reason, "{shown:?}");
+        let agents = ScriptedAgents::new(move |_| vec![vec![text("x"), stopped(stop.clone())]]);
+        let server = TestServer::new(&agents).await;
+        assert_eq!(server.ask(&chat(&[("user", "hi")])).await.finish(), reason, "{shown:?}");
     }
 }
 
 #[tokio::test]
 async fn one_failure_among_several_answers_fails_the_request() {
-    let troupe = Troupe::new(|scene| match scene.agent {
+    let agents = ScriptedAgents::new(|scene| match scene.agent {
         1 => vec![vec![Signal::Failed(Failure::new(FailureKind::Refused { code: 1 }, "not me"))]],
         _ => vec![],
     });
-    let stage = Stage::new(&troupe).await;
-    let answer = stage.ask(&chat_with(&[("user", "hi")], json!({"n": 2}))).await;
+    let server = TestServer::new(&agents).await;
+    let answer = server.ask(&chat_with(&[("user", "hi")], json!({"n": 2}))).await;
     assert_eq!(answer.status, 502);
-    troupe.until_cancelled(0).await;
+    agents.until_cancelled(0).await;
 }

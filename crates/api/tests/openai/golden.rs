@@ -8,10 +8,10 @@ use gembridge_core::driver::Signal;
 use gembridge_core::model::{Event, Stop, Text, Usage};
 use serde_json::{Value, json};
 
-use crate::support::agents::Troupe;
+use crate::support::agents::ScriptedAgents;
 use crate::support::http::Answer;
-use crate::support::stage::Stage;
-use crate::support::tools::Workshop;
+use crate::support::server::TestServer;
+use crate::support::tools::FakeTools;
 use crate::support::{done_with, stopped, text, thought, update};
 
 fn cases() -> Vec<PathBuf> {
@@ -27,21 +27,21 @@ fn read(case: &Path, name: &str) -> String {
 
 /// Does what stands in the lines, as the agent. Words and tools take two ways to the session: what comes first must
 /// have arrived before the other is sent.
-async fn perform(events: &str, stage: &Stage, troupe: &Troupe, tools: &Workshop) {
+async fn perform(events: &str, server: &TestServer, agents: &ScriptedAgents, tools: &FakeTools) {
     let (mut words, mut deeds) = (0, 0);
     for line in events.lines() {
         let event: Value = serde_json::from_str(line).unwrap();
         let (call, output) = (&event["call"], &event["output"]);
         if call.is_null() && output.is_null() {
             if deeds > 0 {
-                stage.until_logged(deeds, |event| matches!(event, Event::Called(_) | Event::Output(_))).await;
+                server.until_logged(deeds, |event| matches!(event, Event::Called(_) | Event::Output(_))).await;
             }
             words += 1;
-            troupe.does(0, [signal(&event)]).await;
+            agents.does(0, [signal(&event)]).await;
             continue;
         }
         if words > 0 {
-            stage
+            server
                 .until_logged(words, |event| matches!(event, Event::Text(_) | Event::Thought(_) | Event::Usage(_)))
                 .await;
         }
@@ -87,16 +87,16 @@ fn signal(event: &Value) -> Signal {
 
 async fn play(case: &Path, stream: bool) -> Answer {
     let events = read(case, "events.jsonl");
-    let (troupe, tools) = (Troupe::new(|_| vec![]), Workshop::new());
-    let stage = Stage::with_calls_at_once(&troupe, &tools).await;
+    let (agents, tools) = (ScriptedAgents::new(|_| vec![]), FakeTools::new());
+    let server = TestServer::with_calls_at_once(&agents, &tools).await;
     let mut request: Value = serde_json::from_str(&read(case, "request.json")).unwrap();
     request["stream"] = json!(stream);
     if stream {
         request["stream_options"] = json!({"include_usage": true});
     }
-    let (answer, ()) = tokio::join!(async { stage.stream(&request).await.whole().await }, async {
-        troupe.until_prompted(0).await;
-        perform(&events, &stage, &troupe, &tools).await;
+    let (answer, ()) = tokio::join!(async { server.stream(&request).await.whole().await }, async {
+        agents.until_prompted(0).await;
+        perform(&events, &server, &agents, &tools).await;
     });
     answer
 }

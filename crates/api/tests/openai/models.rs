@@ -7,13 +7,13 @@ use gembridge_core::exchange::UnknownModels;
 use gembridge_core::model::{Failure, FailureKind};
 use serde_json::{Value, json};
 
-use crate::support::agents::Troupe;
+use crate::support::agents::ScriptedAgents;
 use crate::support::http::get;
-use crate::support::stage::{Setting, Stage, chat_with};
+use crate::support::server::{ServerSetup, TestServer, chat_with};
 use crate::support::{done, text};
 
-fn troupe(models: &[&'static str]) -> std::sync::Arc<Troupe> {
-    Troupe::new(|_| vec![vec![text("ok"), done()]]).with_models(models)
+fn agents(models: &[&'static str]) -> std::sync::Arc<ScriptedAgents> {
+    ScriptedAgents::new(|_| vec![vec![text("ok"), done()]]).with_models(models)
 }
 
 fn mapped() -> BTreeMap<String, String> {
@@ -22,10 +22,10 @@ fn mapped() -> BTreeMap<String, String> {
 
 #[tokio::test]
 async fn the_list_has_agents_their_models_and_mapped_names() {
-    let (first, second) = (troupe(&["big", "small"]), troupe(&["small", "other"]));
-    let setting = Setting { mapped: mapped(), ..Setting::default() };
-    let stage = Stage::with(&[("first", &first), ("second", &second)], setting).await;
-    let answer = get(stage.address, "/v1/models").await;
+    let (first, second) = (agents(&["big", "small"]), agents(&["small", "other"]));
+    let setting = ServerSetup { mapped: mapped(), ..ServerSetup::default() };
+    let server = TestServer::with(&[("first", &first), ("second", &second)], setting).await;
+    let answer = get(server.address, "/v1/models").await;
     let list = answer.json();
     assert_eq!(list["object"], "list");
     let ids: Vec<&str> = list["data"].as_array().unwrap().iter().map(|entry| entry["id"].as_str().unwrap()).collect();
@@ -35,27 +35,27 @@ async fn the_list_has_agents_their_models_and_mapped_names() {
         assert!(entry["created"].as_u64().is_some());
     }
     for (id, owner) in [("big", "first"), ("second/small", "second"), ("first/big", "first"), ("gpt-4", "first")] {
-        let entry = get(stage.address, &format!("/v1/models/{id}")).await;
+        let entry = get(server.address, &format!("/v1/models/{id}")).await;
         assert_eq!((entry.json()["id"].as_str(), entry.json()["owned_by"].as_str()), (Some(id), Some(owner)));
     }
-    assert_eq!(get(stage.address, "/v1/models/first%2Fbig").await.json()["id"], "first/big");
-    assert_eq!(get(stage.address, "/v1/models/unheard-of").await.error().0, 404);
-    assert_eq!(get(stage.address, "/v1/models/first/other").await.error().0, 404);
+    assert_eq!(get(server.address, "/v1/models/first%2Fbig").await.json()["id"], "first/big");
+    assert_eq!(get(server.address, "/v1/models/unheard-of").await.error().0, 404);
+    assert_eq!(get(server.address, "/v1/models/first/other").await.error().0, 404);
 }
 
 #[tokio::test]
 async fn a_name_that_is_no_text_is_refused_like_everything_else() {
-    let stage = Stage::with(&[("first", &troupe(&[]))], Setting::default()).await;
-    let answer = get(stage.address, "/v1/models/%ff").await;
+    let server = TestServer::with(&[("first", &agents(&[]))], ServerSetup::default()).await;
+    let answer = get(server.address, "/v1/models/%ff").await;
     assert_eq!(answer.error(), (400, "invalid_request_error".into(), "id".into()));
 }
 
 #[tokio::test]
 async fn every_kind_of_name_finds_its_agent_and_model() {
-    let (first, second) = (troupe(&["big", "small"]), troupe(&["small", "other"]));
-    let setting = Setting { mapped: mapped(), ..Setting::default() };
-    let stage = Stage::with(&[("first", &first), ("second", &second)], setting).await;
-    get(stage.address, "/v1/models").await;
+    let (first, second) = (agents(&["big", "small"]), agents(&["small", "other"]));
+    let setting = ServerSetup { mapped: mapped(), ..ServerSetup::default() };
+    let server = TestServer::with(&[("first", &first), ("second", &second)], setting).await;
+    get(server.address, "/v1/models").await;
     for (name, shown, agent, model) in [
         ("first", "first", &first, None),
         ("second", "second", &second, None),
@@ -64,7 +64,7 @@ async fn every_kind_of_name_finds_its_agent_and_model() {
         ("other", "other", &second, Some("other")),
         ("gpt-4", "big", &first, Some("big")),
     ] {
-        let answer = stage.ask(&chat_with(&[("user", "hi")], json!({"model": name}))).await;
+        let answer = server.ask(&chat_with(&[("user", "hi")], json!({"model": name}))).await;
         assert_eq!(answer.json()["model"], shown, "{name}");
         assert_eq!(answer.header("x-gembridge-model-fallback"), None, "{name}");
         let spec = agent.spec(agent.opened() - 1);
@@ -74,32 +74,32 @@ async fn every_kind_of_name_finds_its_agent_and_model() {
 
 #[tokio::test]
 async fn a_name_that_nobody_has_falls_back_and_says_so() {
-    let agent = troupe(&["big"]);
-    let setting = Setting { mapped: mapped(), ..Setting::default() };
-    let stage = Stage::with(&[("first", &agent)], setting).await;
+    let agent = agents(&["big"]);
+    let setting = ServerSetup { mapped: mapped(), ..ServerSetup::default() };
+    let server = TestServer::with(&[("first", &agent)], setting).await;
     // The agent has not said yet what it has: it is asked, and refuses.
     for name in ["unheard-of", "unheard-of", "gpt-3.5-turbo", "first/gone"] {
-        let answer = stage.ask(&chat_with(&[("user", "hi")], json!({"model": name}))).await;
+        let answer = server.ask(&chat_with(&[("user", "hi")], json!({"model": name}))).await;
         assert_eq!(answer.text(), "ok", "{name}");
         assert_eq!(answer.json()["model"], "first", "{name}");
         assert_eq!(answer.header("x-gembridge-model-fallback"), Some("first"), "{name}");
         assert_eq!(agent.spec(agent.opened() - 1).model, None, "{name}");
     }
-    assert_eq!(kept(&stage).await, 4, "what was tried before is not kept beside the answers");
+    assert_eq!(kept(&server).await, 4, "what was tried before is not kept beside the answers");
 }
 
 /// Sessions that stay when everything has settled.
-async fn kept(stage: &Stage) -> usize {
-    stage.exchanges.settle().await;
-    stage.sessions.list(&gembridge_core::session::Viewer::Admin, 100).await.unwrap().len()
+async fn kept(server: &TestServer) -> usize {
+    server.exchanges.settle().await;
+    server.sessions.list(&gembridge_core::session::Viewer::Admin, 100).await.unwrap().len()
 }
 
 #[tokio::test]
 async fn a_stream_of_a_model_that_was_refused_names_the_one_that_answers() {
-    let agent = troupe(&["big"]);
-    let stage = Stage::with(&[("first", &agent)], Setting::default()).await;
+    let agent = agents(&["big"]);
+    let server = TestServer::with(&[("first", &agent)], ServerSetup::default()).await;
     let request = chat_with(&[("user", "hi")], json!({"model": "unheard-of", "stream": true}));
-    let answer = stage.stream(&request).await.whole().await;
+    let answer = server.stream(&request).await.whole().await;
     assert!(answer.chunks().iter().all(|chunk| chunk["model"] == "first"), "{}", answer.body);
     assert_eq!(answer.streamed(0), "ok");
 }
@@ -112,16 +112,16 @@ async fn a_named_session_answers_with_its_own_model_and_says_so() {
         (UnknownModels::Refuse, "big", "big"),
         (UnknownModels::Refuse, "first", "first"),
     ] {
-        let setting = Setting { unknown, ..Setting::default() };
-        let stage = Stage::with(&[("first", &troupe(&["big", "small"]))], setting).await;
-        let begun = stage.ask(&chat_with(&[("user", "hi")], json!({"model": begun_with}))).await;
+        let setting = ServerSetup { unknown, ..ServerSetup::default() };
+        let server = TestServer::with(&[("first", &agents(&["big", "small"]))], setting).await;
+        let begun = server.ask(&chat_with(&[("user", "hi")], json!({"model": begun_with}))).await;
         let pin = [("x-session-id", begun.header("x-session-id").unwrap())];
         for name in ["first", begun_with] {
-            let same = stage.ask_as("ann", &pin, &chat_with(&[("user", "hi")], json!({"model": name}))).await;
+            let same = server.ask_as("ann", &pin, &chat_with(&[("user", "hi")], json!({"model": name}))).await;
             assert_eq!(same.header("x-gembridge-model-fallback"), None, "{name}");
             assert_eq!(same.json()["model"], answers, "{name}");
         }
-        let other = stage.ask_as("ann", &pin, &chat_with(&[("user", "hi")], json!({"model": "small"}))).await;
+        let other = server.ask_as("ann", &pin, &chat_with(&[("user", "hi")], json!({"model": "small"}))).await;
         if unknown == UnknownModels::Refuse {
             assert_eq!(other.error(), (400, "invalid_request_error".into(), "model".into()));
             let message = other.json()["error"]["message"].to_string();
@@ -135,15 +135,15 @@ async fn a_named_session_answers_with_its_own_model_and_says_so() {
 
 #[tokio::test]
 async fn a_session_that_was_given_another_model_does_not_answer_for_the_one_asked_for() {
-    let agent = troupe(&["big", "small"]);
-    let stage = Stage::new(&agent).await;
+    let agent = agents(&["big", "small"]);
+    let server = TestServer::new(&agent).await;
     let mut talk = vec![("user", "hi".to_owned())];
     let ask = async |talk: &[(&str, String)]| {
         let said: Vec<_> = talk.iter().map(|(role, text)| (*role, text.as_str())).collect();
-        stage.ask(&chat_with(&said, json!({"model": "big"}))).await
+        server.ask(&chat_with(&said, json!({"model": "big"}))).await
     };
     let first = ask(&talk).await;
-    let session = stage.session(&first.headers).await;
+    let session = server.session(&first.headers).await;
     talk.extend([("assistant", first.text()), ("user", "more".to_owned())]);
     session.change(Change::Model("small".into())).await.unwrap();
     let next = ask(&talk).await;
@@ -154,46 +154,46 @@ async fn a_session_that_was_given_another_model_does_not_answer_for_the_one_aske
 
 #[tokio::test]
 async fn in_strict_mode_a_name_that_nobody_has_is_not_found() {
-    let agent = troupe(&["big"]);
-    let setting = Setting { unknown: UnknownModels::Refuse, mapped: mapped(), ..Setting::default() };
-    let stage = Stage::with(&[("first", &agent)], setting).await;
+    let agent = agents(&["big"]);
+    let setting = ServerSetup { unknown: UnknownModels::Refuse, mapped: mapped(), ..ServerSetup::default() };
+    let server = TestServer::with(&[("first", &agent)], setting).await;
     for name in ["unheard-of", "first/gone", "unheard-of"] {
-        let answer = stage.ask(&chat_with(&[("user", "hi")], json!({"model": name}))).await;
+        let answer = server.ask(&chat_with(&[("user", "hi")], json!({"model": name}))).await;
         assert_eq!(answer.error(), (404, "not_found_error".into(), "model".into()), "{name}: {}", answer.body);
     }
-    let answer = stage.ask(&chat_with(&[("user", "hi")], json!({"model": "big"}))).await;
+    let answer = server.ask(&chat_with(&[("user", "hi")], json!({"model": "big"}))).await;
     assert_eq!(answer.text(), "ok");
 }
 
 #[tokio::test]
 async fn in_strict_mode_a_mapped_name_whose_model_the_agent_refuses_gets_the_default() {
-    let agent = troupe(&["big"]);
-    let setting = Setting { unknown: UnknownModels::Refuse, mapped: mapped(), ..Setting::default() };
-    let stage = Stage::with(&[("first", &agent)], setting).await;
+    let agent = agents(&["big"]);
+    let setting = ServerSetup { unknown: UnknownModels::Refuse, mapped: mapped(), ..ServerSetup::default() };
+    let server = TestServer::with(&[("first", &agent)], setting).await;
     // Refused by the agent the first time, known to be refused the second.
     for _ in 0..2 {
-        let answer = stage.ask(&chat_with(&[("user", "hi")], json!({"model": "gpt-3.5-turbo"}))).await;
+        let answer = server.ask(&chat_with(&[("user", "hi")], json!({"model": "gpt-3.5-turbo"}))).await;
         assert_eq!(answer.text(), "ok");
         assert_eq!(answer.json()["model"], "first");
         assert_eq!(answer.header("x-gembridge-model-fallback"), Some("first"));
     }
-    assert_eq!(get(stage.address, "/v1/models/gpt-3.5-turbo").await.json()["id"], "gpt-3.5-turbo");
+    assert_eq!(get(server.address, "/v1/models/gpt-3.5-turbo").await.json()["id"], "gpt-3.5-turbo");
 }
 
 #[tokio::test]
 async fn what_a_mapped_name_stands_for_counts_as_listed() {
-    let agent = troupe(&["big"]);
-    let setting = Setting { unknown: UnknownModels::Refuse, mapped: mapped(), ..Setting::default() };
-    let stage = Stage::with(&[("first", &agent)], setting).await;
-    get(stage.address, "/v1/models").await;
-    assert_eq!(get(stage.address, "/v1/models/gone").await.json()["id"], "gone");
-    let answer = stage.ask(&chat_with(&[("user", "hi")], json!({"model": "gone"}))).await;
+    let agent = agents(&["big"]);
+    let setting = ServerSetup { unknown: UnknownModels::Refuse, mapped: mapped(), ..ServerSetup::default() };
+    let server = TestServer::with(&[("first", &agent)], setting).await;
+    get(server.address, "/v1/models").await;
+    assert_eq!(get(server.address, "/v1/models/gone").await.json()["id"], "gone");
+    let answer = server.ask(&chat_with(&[("user", "hi")], json!({"model": "gone"}))).await;
     assert_eq!(answer.header("x-gembridge-model-fallback"), Some("first"), "{}", answer.body);
 }
 
 #[tokio::test]
 async fn a_mapped_model_that_fails_at_the_prompt_makes_way_for_the_default() {
-    let agent = Troupe::new(|scene| match scene.agent {
+    let agent = ScriptedAgents::new(|scene| match scene.agent {
         0 => {
             let message = "agent `first` failed (500): models/gone is not found for API version v1beta";
             vec![vec![Signal::Failed(Failure::new(FailureKind::UnknownModel { code: 500 }, message))]]
@@ -201,14 +201,14 @@ async fn a_mapped_model_that_fails_at_the_prompt_makes_way_for_the_default() {
         _ => vec![vec![text("ok"), done()]],
     })
     .with_models(&["gone"]);
-    let setting = Setting { mapped: mapped(), ..Setting::default() };
-    let stage = Stage::with(&[("first", &agent)], setting).await;
+    let setting = ServerSetup { mapped: mapped(), ..ServerSetup::default() };
+    let server = TestServer::with(&[("first", &agent)], setting).await;
     let request = chat_with(&[("user", "hi")], json!({"model": "gpt-3.5-turbo", "stream": true}));
-    let answer = stage.stream(&request).await.whole().await;
+    let answer = server.stream(&request).await.whole().await;
     assert_eq!(answer.streamed(0), "ok", "{}", answer.body);
     assert_eq!(answer.header("x-gembridge-model-fallback"), Some("first"));
     assert_eq!((agent.spec(0).model.as_deref(), agent.spec(1).model.as_deref()), (Some("gone"), None));
-    assert_eq!(kept(&stage).await, 1);
+    assert_eq!(kept(&server).await, 1);
 }
 
 #[tokio::test]

@@ -5,8 +5,8 @@ use std::time::Duration;
 use gembridge_core::model::{Content, Event, ToolCall, ToolCallId, ToolContent, ToolStatus, Usage};
 use serde_json::{Value, json};
 
-use crate::support::agents::Troupe;
-use crate::support::stage::{Setting, Stage, chat, chat_with};
+use crate::support::agents::ScriptedAgents;
+use crate::support::server::{ServerSetup, TestServer, chat, chat_with};
 use crate::support::{done, done_with, escaped, text, thought, update};
 
 fn streaming(fields: Value) -> Value {
@@ -17,28 +17,28 @@ fn streaming(fields: Value) -> Value {
 
 #[tokio::test]
 async fn deltas_arrive_while_the_agent_still_works() {
-    let troupe = Troupe::new(|_| vec![]);
-    let stage = Stage::new(&troupe).await;
+    let agents = ScriptedAgents::new(|_| vec![]);
+    let server = TestServer::new(&agents).await;
     let request = streaming(json!({}));
-    let (stream, ()) = tokio::join!(stage.stream(&request), async {
-        troupe.until_prompted(0).await;
-        troupe.does(0, [text("Hel")]).await;
+    let (stream, ()) = tokio::join!(server.stream(&request), async {
+        agents.until_prompted(0).await;
+        agents.does(0, [text("Hel")]).await;
     });
     let mut stream = stream;
     assert_eq!(stream.headers["content-type"], "text/event-stream");
     stream.until("Hel").await;
-    troupe.does(0, [text("lo")]).await;
+    agents.does(0, [text("lo")]).await;
     stream.until("lo").await;
-    troupe.does(0, [done()]).await;
+    agents.does(0, [done()]).await;
     let answer = stream.whole().await;
     assert_eq!(answer.streamed(0), "Hello");
 }
 
 #[tokio::test]
 async fn the_role_comes_first_and_the_reason_last() {
-    let troupe = Troupe::new(|_| vec![vec![thought("hm"), text("yes"), done()]]);
-    let stage = Stage::new(&troupe).await;
-    let answer = stage.stream(&streaming(json!({}))).await.whole().await;
+    let agents = ScriptedAgents::new(|_| vec![vec![thought("hm"), text("yes"), done()]]);
+    let server = TestServer::new(&agents).await;
+    let answer = server.stream(&streaming(json!({}))).await.whole().await;
     let chunks = answer.chunks();
     let deltas: Vec<&Value> = chunks.iter().map(|chunk| &chunk["choices"][0]["delta"]).collect();
     let expected = [
@@ -76,21 +76,21 @@ fn tokens_on_the_wire() -> Value {
 
 #[tokio::test]
 async fn usage_stands_in_a_last_chunk_without_choices() {
-    let troupe = Troupe::new(|_| vec![vec![text("x"), done_with(tokens())]]);
-    let stage = Stage::new(&troupe).await;
-    let answer = stage.stream(&streaming(json!({"stream_options": {"include_usage": true}}))).await.whole().await;
+    let agents = ScriptedAgents::new(|_| vec![vec![text("x"), done_with(tokens())]]);
+    let server = TestServer::new(&agents).await;
+    let answer = server.stream(&streaming(json!({"stream_options": {"include_usage": true}}))).await.whole().await;
     let chunks = answer.chunks();
     let (last, others) = chunks.split_last().unwrap();
     assert_eq!((&last["choices"], &last["usage"]), (&json!([]), &tokens_on_the_wire()));
     assert!(others.iter().all(|chunk| chunk["usage"].is_null() && chunk.get("usage").is_some()));
-    assert_eq!(stage.ask(&chat(&[("user", "hi")])).await.json()["usage"], tokens_on_the_wire());
+    assert_eq!(server.ask(&chat(&[("user", "hi")])).await.json()["usage"], tokens_on_the_wire());
 }
 
 #[tokio::test]
 async fn an_agent_that_counts_nothing_is_counted_for() {
-    let troupe = Troupe::new(|_| vec![vec![thought("hm"), text("日本 "), text("nine"), done()]]);
-    let stage = Stage::new(&troupe).await;
-    let answer = stage.ask(&chat(&[("user", "what is this?")])).await;
+    let agents = ScriptedAgents::new(|_| vec![vec![thought("hm"), text("日本 "), text("nine"), done()]]);
+    let server = TestServer::new(&agents).await;
+    let answer = server.ask(&chat(&[("user", "what is this?")])).await;
     let counted = json!({
         "prompt_tokens": 4, "completion_tokens": 4, "total_tokens": 8,
         "prompt_tokens_details": {"cached_tokens": 0}, "completion_tokens_details": {"reasoning_tokens": 1},
@@ -101,7 +101,7 @@ async fn an_agent_that_counts_nothing_is_counted_for() {
 #[tokio::test]
 async fn scripts_of_the_world_come_through_unharmed_however_they_are_cut() {
     let pieces = ["日本", "語 ", "👩‍", "👩‍👧 ", "مرحبا ", "\u{202e}x\u{202c}", "\"\\\n\r\t\u{1}", "é"];
-    let troupe = Troupe::new(move |_| {
+    let agents = ScriptedAgents::new(move |_| {
         let mut batches: Vec<_> = pieces.iter().map(|piece| vec![text(piece)]).collect();
         // Halves of one character, in two updates.
         batches.push(vec![escaped("\\ud83d")]);
@@ -109,18 +109,18 @@ async fn scripts_of_the_world_come_through_unharmed_however_they_are_cut() {
         batches.push(vec![done()]);
         batches
     });
-    let stage = Stage::new(&troupe).await;
+    let server = TestServer::new(&agents).await;
     let expected = pieces.concat() + "😀!";
-    assert_eq!(stage.ask(&chat(&[("user", "hi")])).await.text(), expected);
-    assert_eq!(stage.stream(&streaming(json!({}))).await.whole().await.streamed(0), expected);
-    assert_eq!(stage.stream(&streaming(json!({"max_tokens": 1000}))).await.whole().await.streamed(0), expected);
+    assert_eq!(server.ask(&chat(&[("user", "hi")])).await.text(), expected);
+    assert_eq!(server.stream(&streaming(json!({}))).await.whole().await.streamed(0), expected);
+    assert_eq!(server.stream(&streaming(json!({"max_tokens": 1000}))).await.whole().await.streamed(0), expected);
 }
 
 #[tokio::test]
 async fn several_answers_come_from_sessions_of_their_own() {
-    let troupe = Troupe::new(|scene| vec![vec![text(&format!("from {}", scene.agent)), done_with(tokens())]]);
-    let stage = Stage::new(&troupe).await;
-    let answer = stage.ask(&chat_with(&[("user", "hi")], json!({"n": 3}))).await;
+    let agents = ScriptedAgents::new(|scene| vec![vec![text(&format!("from {}", scene.agent)), done_with(tokens())]]);
+    let server = TestServer::new(&agents).await;
+    let answer = server.ask(&chat_with(&[("user", "hi")], json!({"n": 3}))).await;
     let body = answer.json();
     let mut texts: Vec<_> =
         body["choices"].as_array().unwrap().iter().map(|choice| choice["message"]["content"].clone()).collect();
@@ -132,11 +132,11 @@ async fn several_answers_come_from_sessions_of_their_own() {
     assert_eq!(body["usage"]["prompt_tokens"], 11, "it is the same prompt");
     assert!(!answer.header("x-session-id").unwrap().contains(','), "a client can go on with one");
 
-    let answer = stage.stream(&streaming(json!({"n": 3}))).await.whole().await;
+    let answer = server.stream(&streaming(json!({"n": 3}))).await.whole().await;
     for index in 0..3 {
         assert!(answer.streamed(index).starts_with("from "), "{}", answer.body);
     }
-    assert_eq!(troupe.opened(), 6);
+    assert_eq!(agents.opened(), 6);
 }
 
 #[tokio::test]
@@ -148,18 +148,18 @@ async fn the_agents_own_tools_are_no_tool_calls() {
         call.content = Some(vec![ToolContent::Content(Content::text("one\ntwo"))]);
         update(Event::ToolCall(Box::new(call)))
     };
-    let troupe = Troupe::new(move |scene| match scene.prompt.as_str() {
+    let agents = ScriptedAgents::new(move |scene| match scene.prompt.as_str() {
         "again" => vec![vec![text("I look again."), call(), text("The same."), done()]],
         _ => vec![vec![call(), text("It says one, two."), done()]],
     });
-    let hidden = Stage::new(&troupe).await;
+    let hidden = TestServer::new(&agents).await;
     let answer = hidden.ask(&chat(&[("user", "hi")])).await;
     assert_eq!(answer.text(), "It says one, two.");
     assert!(!answer.body.contains("tool_calls"));
 
-    let mut setting = Setting::default();
+    let mut setting = ServerSetup::default();
     setting.exchange.show_agent_tools = true;
-    let shown = Stage::with(&[("played", &troupe)], setting).await;
+    let shown = TestServer::with(&[("played", &agents)], setting).await;
     let answer = shown.ask(&chat(&[("user", "hi")])).await;
     assert_eq!(answer.text(), "### read `a.txt`\n\n> one\n> two\n\nIt says one, two.");
     // A heading in the middle of an answer begins a line.
@@ -170,16 +170,16 @@ async fn the_agents_own_tools_are_no_tool_calls() {
 
 #[tokio::test]
 async fn a_silent_stream_shows_that_it_lives() {
-    let troupe = Troupe::new(|_| vec![]);
-    let mut setting = Setting::default();
+    let agents = ScriptedAgents::new(|_| vec![]);
+    let mut setting = ServerSetup::default();
     setting.config.first_sign = Duration::from_millis(20);
     setting.config.keep_alive = Duration::from_millis(20);
-    let stage = Stage::with(&[("played", &troupe)], setting).await;
+    let server = TestServer::with(&[("played", &agents)], setting).await;
     let request = streaming(json!({}));
     // The agent says nothing for longer than a status may wait; then the stream begins without it.
-    let mut stream = stage.stream(&request).await;
+    let mut stream = server.stream(&request).await;
     assert_eq!(stream.status, 200);
     stream.until(": keep-alive\n\n").await;
-    troupe.does(0, [text("late"), done()]).await;
+    agents.does(0, [text("late"), done()]).await;
     assert_eq!(stream.whole().await.streamed(0), "late");
 }

@@ -2,7 +2,7 @@
 
 pub mod agents;
 pub mod http;
-pub mod stage;
+pub mod server;
 pub mod tools;
 
 use gembridge_core::driver::{AgentStop, Signal, Update};

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use gembridge_core::model::{Content, ReturnOutcome};
 use serde_json::{Value, json};
 
-use crate::support::agents::{Order, Troupe};
+use crate::support::agents::{Order, ScriptedAgents};
 use crate::support::http::Answer;
-use crate::support::stage::{Setting, Stage};
-use crate::support::tools::Workshop;
+use crate::support::server::{ServerSetup, TestServer};
+use crate::support::tools::FakeTools;
 use crate::support::{done, text};
 
 mod choices;
@@ -67,35 +67,35 @@ pub fn ids(answer: &Answer) -> Vec<String> {
     calls.iter().map(|call| call["id"].as_str().expect("an id").to_owned()).collect()
 }
 
-pub fn idle() -> Arc<Troupe> {
-    Troupe::new(|_| vec![])
+pub fn idle() -> Arc<ScriptedAgents> {
+    ScriptedAgents::new(|_| vec![])
 }
 
 /// Waits for the agent's prompt of this number, counted from 1.
-pub async fn prompted(troupe: &Troupe, agent: usize, number: usize) {
-    troupe.until("a prompt", |troupe| troupe.prompts(agent).len() >= number).await;
+pub async fn prompted(agents: &ScriptedAgents, agent: usize, number: usize) {
+    agents.until("a prompt", |agents| agents.prompts(agent).len() >= number).await;
 }
 
 /// One round: the answer, once the agent made this call.
 pub async fn called(
-    stage: &Stage,
-    troupe: &Troupe,
-    tools: &Workshop,
+    server: &TestServer,
+    agents: &ScriptedAgents,
+    tools: &FakeTools,
     client: &Client,
 ) -> (Answer, crate::support::tools::Waiting) {
     let request = client.request();
-    tokio::join!(stage.ask(&request), async {
-        troupe.until_prompted(0).await;
+    tokio::join!(server.ask(&request), async {
+        agents.until_prompted(0).await;
         tools.call(0, "weather", &json!({"city": "Paris"})).await
     })
 }
 
 #[tokio::test]
 async fn a_call_ends_the_answer_and_its_result_goes_into_the_same_turn() {
-    let (troupe, tools) = (idle(), Workshop::new());
-    let stage = Stage::with_tools(&troupe, &tools).await;
+    let (agents, tools) = (idle(), FakeTools::new());
+    let server = TestServer::with_tools(&agents, &tools).await;
     let mut client = Client::new("how is Paris?");
-    let (answer, waiting) = called(&stage, &troupe, &tools, &client).await;
+    let (answer, waiting) = called(&server, &agents, &tools, &client).await;
     assert_eq!(tools.offered(0), ["weather", "time"]);
     let message = &answer.json()["choices"][0]["message"];
     assert_eq!(message["content"], Value::Null);
@@ -110,25 +110,25 @@ async fn a_call_ends_the_answer_and_its_result_goes_into_the_same_turn() {
 
     let id = &ids(&answer)[0];
     let request = client.keep(&answer).result(id, "sunny").request();
-    let (answer, ()) = tokio::join!(stage.ask(&request), async {
+    let (answer, ()) = tokio::join!(server.ask(&request), async {
         assert_eq!(waiting.text().await, "sunny");
-        troupe.does(0, [text("It is sunny."), done()]).await;
+        agents.does(0, [text("It is sunny."), done()]).await;
     });
     assert_eq!((answer.text(), answer.finish()), ("It is sunny.".into(), "stop".into()));
     assert_eq!(usage(&answer), (json!(2), json!(3)), "the agent was sent the result alone");
-    assert_eq!(troupe.prompts(0), ["how is Paris?"], "nothing was told twice");
-    assert_eq!(troupe.opened(), 1);
+    assert_eq!(agents.prompts(0), ["how is Paris?"], "nothing was told twice");
+    assert_eq!(agents.opened(), 1);
 }
 
 #[tokio::test]
 async fn calls_stream_with_their_place_and_the_stream_of_the_result_goes_on() {
-    let (troupe, tools) = (idle(), Workshop::new());
-    let stage = Stage::with_calls_at_once(&troupe, &tools).await;
+    let (agents, tools) = (idle(), FakeTools::new());
+    let server = TestServer::with_calls_at_once(&agents, &tools).await;
     let client = Client::with("compare", json!({"tools": [tool("weather")], "stream": true}));
     let request = client.request();
-    let (stream, ()) = tokio::join!(stage.stream(&request), async {
-        troupe.until_prompted(0).await;
-        troupe.does(0, [text("Let me see. ")]).await;
+    let (stream, ()) = tokio::join!(server.stream(&request), async {
+        agents.until_prompted(0).await;
+        agents.does(0, [text("Let me see. ")]).await;
     });
     let mut stream = stream;
     stream.until("Let me see. ").await;
@@ -149,69 +149,69 @@ async fn calls_stream_with_their_place_and_the_stream_of_the_result_goes_on() {
     messages.push(json!({"role": "tool", "tool_call_id": id(1), "content": "wet"}));
     messages.push(json!({"role": "tool", "tool_call_id": id(0), "content": [{"type": "text", "text": "dry"}]}));
     let request = json!({"model": "played", "messages": messages, "stream": true, "tools": [tool("weather")]});
-    let (answer, ()) = tokio::join!(async { stage.stream(&request).await.whole().await }, async {
+    let (answer, ()) = tokio::join!(async { server.stream(&request).await.whole().await }, async {
         assert_eq!((paris.text().await, rome.text().await), ("dry".into(), "wet".into()));
-        troupe.does(0, [text("Paris."), done()]).await;
+        agents.does(0, [text("Paris."), done()]).await;
     });
     assert_eq!(answer.streamed(0), "Paris.");
 }
 
 #[tokio::test]
 async fn twenty_turns_with_tools_are_one_session_of_the_agent() {
-    let (troupe, tools) = (idle(), Workshop::new());
-    let stage = Stage::with_tools(&troupe, &tools).await;
+    let (agents, tools) = (idle(), FakeTools::new());
+    let server = TestServer::with_tools(&agents, &tools).await;
     let mut client = Client::new("round 0");
     for round in 0..20 {
         let request = client.request();
-        let (answer, waiting) = tokio::join!(stage.ask(&request), async {
-            prompted(&troupe, 0, round + 1).await;
+        let (answer, waiting) = tokio::join!(server.ask(&request), async {
+            prompted(&agents, 0, round + 1).await;
             tools.call(0, "time", &json!({"city": "Rome"})).await
         });
         let id = &ids(&answer)[0];
         let request = client.keep(&answer).result(id, format!("{round} o'clock")).request();
-        let (answer, ()) = tokio::join!(stage.ask(&request), async {
+        let (answer, ()) = tokio::join!(server.ask(&request), async {
             assert_eq!(waiting.text().await, format!("{round} o'clock"));
-            troupe.does(0, [text("done "), text(&round.to_string()), done()]).await;
+            agents.does(0, [text("done "), text(&round.to_string()), done()]).await;
         });
         assert_eq!(answer.text(), format!("done {round}"));
         client.keep(&answer).says(&format!("round {}", round + 1));
     }
-    assert_eq!(troupe.opened(), 1);
-    assert_eq!(troupe.prompts(0)[19], "round 19");
+    assert_eq!(agents.opened(), 1);
+    assert_eq!(agents.prompts(0)[19], "round 19");
     assert_eq!(tools.places(), 1);
 }
 
 #[tokio::test]
 async fn many_rounds_in_one_turn_are_answered_one_after_another() {
-    let (troupe, tools) = (idle(), Workshop::new());
-    let stage = Stage::with_tools(&troupe, &tools).await;
+    let (agents, tools) = (idle(), FakeTools::new());
+    let server = TestServer::with_tools(&agents, &tools).await;
     let mut client = Client::new("count");
-    let (mut answer, mut waiting) = called(&stage, &troupe, &tools, &client).await;
+    let (mut answer, mut waiting) = called(&server, &agents, &tools, &client).await;
     for round in 0..25 {
         let id = &ids(&answer)[0];
         let request = client.keep(&answer).result(id, round.to_string()).request();
-        (answer, waiting) = tokio::join!(stage.ask(&request), async {
+        (answer, waiting) = tokio::join!(server.ask(&request), async {
             assert_eq!(waiting.text().await, round.to_string());
             tools.call(0, "weather", &json!({"city": round.to_string()})).await
         });
     }
     let request = client.keep(&answer).result(&ids(&answer)[0], "last").request();
-    let (answer, ()) = tokio::join!(stage.ask(&request), async {
+    let (answer, ()) = tokio::join!(server.ask(&request), async {
         assert_eq!(waiting.text().await, "last");
-        troupe.does(0, [text("counted"), done()]).await;
+        agents.does(0, [text("counted"), done()]).await;
     });
     assert_eq!(answer.text(), "counted");
-    assert_eq!((troupe.opened(), troupe.prompts(0).len()), (1, 1));
+    assert_eq!((agents.opened(), agents.prompts(0).len()), (1, 1));
 }
 
 #[tokio::test]
 async fn calls_come_one_by_one_to_a_client_that_wants_them_so() {
-    let (troupe, tools) = (idle(), Workshop::new());
-    let stage = Stage::with_calls_at_once(&troupe, &tools).await;
+    let (agents, tools) = (idle(), FakeTools::new());
+    let server = TestServer::with_calls_at_once(&agents, &tools).await;
     let mut client = Client::with("both", json!({"tools": [tool("weather")], "parallel_tool_calls": false}));
     let request = client.request();
-    let (answer, waiting) = tokio::join!(stage.ask(&request), async {
-        troupe.until_prompted(0).await;
+    let (answer, waiting) = tokio::join!(server.ask(&request), async {
+        agents.until_prompted(0).await;
         let first = tools.call(0, "weather", &json!({"city": "Paris"})).await;
         [first, tools.call(0, "weather", &json!({"city": "Rome"})).await]
     });
@@ -219,32 +219,32 @@ async fn calls_come_one_by_one_to_a_client_that_wants_them_so() {
     assert_eq!(answer.header("x-gembridge-ignored"), None);
     let [paris, rome] = waiting;
     let request = client.keep(&answer).result(&ids(&answer)[0], "dry").request();
-    let answer = stage.ask(&request).await;
+    let answer = server.ask(&request).await;
     assert_eq!(paris.text().await, "dry");
     let function = &answer.json()["choices"][0]["message"]["tool_calls"][0]["function"];
     assert_eq!(function["arguments"], r#"{"city":"Rome"}"#);
     let request = client.keep(&answer).result(&ids(&answer)[0], "wet").request();
-    let (answer, ()) = tokio::join!(stage.ask(&request), async {
+    let (answer, ()) = tokio::join!(server.ask(&request), async {
         assert_eq!(rome.text().await, "wet");
-        troupe.does(0, [text("done"), done()]).await;
+        agents.does(0, [text("done"), done()]).await;
     });
     assert_eq!(answer.text(), "done");
 }
 
 #[tokio::test]
 async fn what_has_no_result_yet_is_told_again() {
-    let (troupe, tools) = (idle(), Workshop::new());
-    let stage = Stage::with_calls_at_once(&troupe, &tools).await;
+    let (agents, tools) = (idle(), FakeTools::new());
+    let server = TestServer::with_calls_at_once(&agents, &tools).await;
     let mut client = Client::new("both");
     let request = client.request();
-    let (answer, [paris, _rome]) = tokio::join!(stage.ask(&request), async {
-        troupe.until_prompted(0).await;
+    let (answer, [paris, _rome]) = tokio::join!(server.ask(&request), async {
+        agents.until_prompted(0).await;
         let first = tools.call(0, "weather", &json!({"city": "Paris"})).await;
         [first, tools.call(0, "time", &json!({"city": "Rome"})).await]
     });
     let both = ids(&answer);
     let request = client.keep(&answer).result(&both[0], "dry").request();
-    let answer = stage.ask(&request).await;
+    let answer = server.ask(&request).await;
     assert_eq!(paris.text().await, "dry");
     assert_eq!(ids(&answer), both[1..]);
     assert_eq!(answer.json()["choices"][0]["message"]["tool_calls"][0]["function"]["name"], "time");
@@ -252,113 +252,113 @@ async fn what_has_no_result_yet_is_told_again() {
 
 #[tokio::test]
 async fn what_a_client_says_after_its_results_goes_in_with_the_last_of_them() {
-    let (troupe, tools) = (idle(), Workshop::new());
-    let stage = Stage::with_calls_at_once(&troupe, &tools).await;
+    let (agents, tools) = (idle(), FakeTools::new());
+    let server = TestServer::with_calls_at_once(&agents, &tools).await;
     let mut client = Client::new("both");
     let request = client.request();
-    let (answer, [paris, rome]) = tokio::join!(stage.ask(&request), async {
-        troupe.until_prompted(0).await;
+    let (answer, [paris, rome]) = tokio::join!(server.ask(&request), async {
+        agents.until_prompted(0).await;
         let first = tools.call(0, "weather", &json!({"city": "Paris"})).await;
         [first, tools.call(0, "weather", &json!({"city": "Rome"})).await]
     });
     let request = client.keep(&answer).result(&ids(&answer)[0], "dry").says("never mind Rome").request();
-    let (answer, ()) = tokio::join!(stage.ask(&request), async {
+    let (answer, ()) = tokio::join!(server.ask(&request), async {
         assert_eq!(paris.text().await, "dry");
         let rome = rome.result().await;
         assert_eq!(rome.outcome, ReturnOutcome::Failed);
         let failed = Content::text("the client went on without a result for this call");
         assert_eq!(rome.content, [failed, Content::text("[User]\nnever mind Rome")]);
-        troupe.does(0, [text("dry"), done()]).await;
+        agents.does(0, [text("dry"), done()]).await;
     });
     assert_eq!(answer.text(), "dry");
-    assert_eq!(troupe.opened(), 1);
+    assert_eq!(agents.opened(), 1);
 }
 
 #[tokio::test]
 async fn a_client_that_says_something_else_instead_of_a_result_is_heard() {
-    let (troupe, tools) = (idle(), Workshop::new());
-    let stage = Stage::with_tools(&troupe, &tools).await;
+    let (agents, tools) = (idle(), FakeTools::new());
+    let server = TestServer::with_tools(&agents, &tools).await;
     let mut client = Client::new("how is Paris?");
-    let (answer, waiting) = called(&stage, &troupe, &tools, &client).await;
+    let (answer, waiting) = called(&server, &agents, &tools, &client).await;
     let request = client.keep(&answer).says("forget it").request();
-    let (answer, ()) = tokio::join!(stage.ask(&request), async {
+    let (answer, ()) = tokio::join!(server.ask(&request), async {
         assert!(waiting.text().await.ends_with("|[User]\nforget it"));
-        troupe.does(0, [text("forgotten"), done()]).await;
+        agents.does(0, [text("forgotten"), done()]).await;
     });
     assert_eq!(answer.text(), "forgotten");
 }
 
 #[tokio::test]
 async fn results_with_images_reach_the_agent() {
-    let (troupe, tools) = (idle(), Workshop::new());
-    let stage = Stage::with_tools(&troupe, &tools).await;
+    let (agents, tools) = (idle(), FakeTools::new());
+    let server = TestServer::with_tools(&agents, &tools).await;
     let mut client = Client::new("how is Paris?");
-    let (answer, waiting) = called(&stage, &troupe, &tools, &client).await;
+    let (answer, waiting) = called(&server, &agents, &tools, &client).await;
     let parts = json!([
         {"type": "text", "text": "look"},
         {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0="}},
     ]);
     let request = client.keep(&answer).result(&ids(&answer)[0], parts).request();
-    let (answer, ()) = tokio::join!(stage.ask(&request), async {
+    let (answer, ()) = tokio::join!(server.ask(&request), async {
         let image = Content::Image { mime: "image/png".into(), data: "iVBORw0=".into(), uri: None };
         assert_eq!(waiting.result().await.content, [Content::text("look"), image]);
-        troupe.does(0, [text("seen"), done()]).await;
+        agents.does(0, [text("seen"), done()]).await;
     });
     assert_eq!(answer.text(), "seen");
 }
 
 #[tokio::test]
 async fn the_same_results_again_join_the_answer_that_runs_and_the_one_that_ended() {
-    let (troupe, tools) = (idle(), Workshop::new());
-    let stage = Stage::with_tools(&troupe, &tools).await;
+    let (agents, tools) = (idle(), FakeTools::new());
+    let server = TestServer::with_tools(&agents, &tools).await;
     let mut client = Client::new("how is Paris?");
-    let (answer, waiting) = called(&stage, &troupe, &tools, &client).await;
+    let (answer, waiting) = called(&server, &agents, &tools, &client).await;
     let request = client.keep(&answer).result(&ids(&answer)[0], "sunny").request();
-    let (first, again, ()) = tokio::join!(stage.ask(&request), stage.ask(&request), async {
+    let (first, again, ()) = tokio::join!(server.ask(&request), server.ask(&request), async {
         assert_eq!(waiting.text().await, "sunny");
-        troupe.does(0, [text("It is "), text("sunny."), done()]).await;
+        agents.does(0, [text("It is "), text("sunny."), done()]).await;
     });
     assert_eq!((first.text(), again.text()), ("It is sunny.".into(), "It is sunny.".into()));
-    assert_eq!(stage.ask(&request).await.text(), "It is sunny.");
-    assert_eq!((troupe.opened(), troupe.prompts(0).len()), (1, 1));
+    assert_eq!(server.ask(&request).await.text(), "It is sunny.");
+    assert_eq!((agents.opened(), agents.prompts(0).len()), (1, 1));
 }
 
 #[tokio::test]
 async fn a_turn_that_waits_outlives_the_answer_but_not_a_client_that_left_before() {
-    let (troupe, tools) = (idle(), Workshop::new());
-    let stage = Stage::with_tools(&troupe, &tools).await;
+    let (agents, tools) = (idle(), FakeTools::new());
+    let server = TestServer::with_tools(&agents, &tools).await;
     let client = Client::new("how is Paris?");
-    let (answer, waiting) = called(&stage, &troupe, &tools, &client).await;
+    let (answer, waiting) = called(&server, &agents, &tools, &client).await;
     assert_eq!(ids(&answer).len(), 1);
-    stage.exchanges.settle().await;
-    assert!(!troupe.orders(0).contains(&Order::Cancel), "{:?}", troupe.orders(0));
+    server.exchanges.settle().await;
+    assert!(!agents.orders(0).contains(&Order::Cancel), "{:?}", agents.orders(0));
     let request = client.request();
     tokio::select! {
-        _ = stage.ask(&request) => panic!("nobody answers"),
-        () = troupe.until_prompted(1) => {}
+        _ = server.ask(&request) => panic!("nobody answers"),
+        () = agents.until_prompted(1) => {}
     }
-    troupe.until_cancelled(1).await;
-    assert!(!troupe.orders(0).contains(&Order::Cancel), "{:?}", troupe.orders(0));
+    agents.until_cancelled(1).await;
+    assert!(!agents.orders(0).contains(&Order::Cancel), "{:?}", agents.orders(0));
     drop(waiting);
 }
 
 #[tokio::test]
 async fn a_named_session_takes_tools_and_their_results() {
-    let (troupe, tools) = (idle(), Workshop::new());
-    let stage = Stage::with_tools(&troupe, &tools).await;
+    let (agents, tools) = (idle(), FakeTools::new());
+    let server = TestServer::with_tools(&agents, &tools).await;
     let mut client = Client::new("how is Paris?");
-    let (answer, waiting) = called(&stage, &troupe, &tools, &client).await;
+    let (answer, waiting) = called(&server, &agents, &tools, &client).await;
     let session = answer.header("x-session-id").unwrap().to_owned();
     let pin = [("x-session-id", session.as_str())];
     let request = client.keep(&answer).result(&ids(&answer)[0], "sunny").request();
-    let (answer, ()) = tokio::join!(stage.ask_as("ann", &pin, &request), async {
+    let (answer, ()) = tokio::join!(server.ask_as("ann", &pin, &request), async {
         assert_eq!(waiting.text().await, "sunny");
-        troupe.does(0, [text("It is."), done()]).await;
+        agents.does(0, [text("It is."), done()]).await;
     });
     assert_eq!(answer.text(), "It is.");
     let request = client.keep(&answer).says("and now?").request();
-    let (answer, _waiting) = tokio::join!(stage.ask_as("ann", &pin, &request), async {
-        prompted(&troupe, 0, 2).await;
+    let (answer, _waiting) = tokio::join!(server.ask_as("ann", &pin, &request), async {
+        prompted(&agents, 0, 2).await;
         tools.call(0, "time", &json!({"city": "Paris"})).await
     });
     assert_eq!(ids(&answer).len(), 1);
@@ -367,17 +367,17 @@ async fn a_named_session_takes_tools_and_their_results() {
 
 #[tokio::test]
 async fn a_client_that_goes_on_with_a_named_session_instead_of_giving_results_is_heard_at_once() {
-    let (troupe, tools) = (idle(), Workshop::new());
-    let stage = Stage::with_tools(&troupe, &tools).await;
-    let (answer, waiting) = called(&stage, &troupe, &tools, &Client::new("how is Paris?")).await;
+    let (agents, tools) = (idle(), FakeTools::new());
+    let server = TestServer::with_tools(&agents, &tools).await;
+    let (answer, waiting) = called(&server, &agents, &tools, &Client::new("how is Paris?")).await;
     let session = answer.header("x-session-id").unwrap().to_owned();
     let pin = [("x-session-id", session.as_str())];
     let request = Client::new("never mind, how is Rome?").request();
-    let (answer, ()) = tokio::join!(stage.ask_as("ann", &pin, &request), async {
+    let (answer, ()) = tokio::join!(server.ask_as("ann", &pin, &request), async {
         let result = waiting.result().await;
         assert_eq!(result.outcome, ReturnOutcome::Failed);
         assert!(format!("{result:?}").contains("never mind, how is Rome?"), "{result:?}");
-        troupe.does(0, [text("Rome is fine."), done()]).await;
+        agents.does(0, [text("Rome is fine."), done()]).await;
     });
     assert_eq!(answer.text(), "Rome is fine.");
     assert_eq!(answer.header("x-session-id"), Some(session.as_str()));
@@ -385,37 +385,37 @@ async fn a_client_that_goes_on_with_a_named_session_instead_of_giving_results_is
 
 #[tokio::test]
 async fn the_tools_that_come_with_results_are_the_ones_that_may_be_called_next() {
-    let (troupe, tools) = (idle(), Workshop::new());
-    let stage = Stage::with_tools(&troupe, &tools).await;
+    let (agents, tools) = (idle(), FakeTools::new());
+    let server = TestServer::with_tools(&agents, &tools).await;
     let mut client = Client::new("how is Paris?");
-    let (answer, waiting) = called(&stage, &troupe, &tools, &client).await;
+    let (answer, waiting) = called(&server, &agents, &tools, &client).await;
     client.fields = json!({"tools": [tool("map")]});
     let request = client.keep(&answer).result(&ids(&answer)[0], "sunny").request();
-    let (answer, waiting) = tokio::join!(stage.ask(&request), async {
+    let (answer, waiting) = tokio::join!(server.ask(&request), async {
         assert_eq!(waiting.text().await, "sunny");
         assert_eq!(tools.offered(0), ["map"], "before it hears the result");
         tools.call(0, "map", &json!({"city": "Paris"})).await
     });
     client.fields = json!({});
     let request = client.keep(&answer).result(&ids(&answer)[0], "a map").request();
-    let (answer, ()) = tokio::join!(stage.ask(&request), async {
+    let (answer, ()) = tokio::join!(server.ask(&request), async {
         assert_eq!(waiting.text().await, "a map");
         let unwanted = tools.call(0, "map", &json!({"city": "Rome"})).await;
         assert!(unwanted.text().await.contains("does not offer `map` any more"));
-        troupe.does(0, [text("There."), done()]).await;
+        agents.does(0, [text("There."), done()]).await;
     });
     assert_eq!(answer.text(), "There.");
 }
 
 #[tokio::test]
 async fn two_answers_call_each_in_a_session_of_its_own() {
-    let (troupe, tools) = (idle(), Workshop::new());
-    let stage = Stage::with_tools(&troupe, &tools).await;
+    let (agents, tools) = (idle(), FakeTools::new());
+    let server = TestServer::with_tools(&agents, &tools).await;
     let mut client = Client::with("twice", json!({"tools": [tool("weather")], "n": 2}));
     let request = client.request();
-    let (answer, (_first, second)) = tokio::join!(stage.ask(&request), async {
-        troupe.until_prompted(0).await;
-        troupe.until_prompted(1).await;
+    let (answer, (_first, second)) = tokio::join!(server.ask(&request), async {
+        agents.until_prompted(0).await;
+        agents.until_prompted(1).await;
         let first = tools.call(0, "weather", &json!({"city": "Paris"})).await;
         (first, tools.call(1, "weather", &json!({"city": "Rome"})).await)
     });
@@ -425,33 +425,33 @@ async fn two_answers_call_each_in_a_session_of_its_own() {
     let request = client.result(chosen["tool_calls"][0]["id"].as_str().unwrap(), "wet").request();
     let agent = usize::from(chosen["tool_calls"][0]["function"]["arguments"] != r#"{"city":"Paris"}"#);
     assert_eq!(agent, 1, "agents and answers are begun in one order");
-    let (answer, ()) = tokio::join!(stage.ask(&request), async {
+    let (answer, ()) = tokio::join!(server.ask(&request), async {
         assert_eq!(second.text().await, "wet");
-        troupe.does(1, [text("wet"), done()]).await;
+        agents.does(1, [text("wet"), done()]).await;
     });
     assert_eq!(answer.text(), "wet");
 }
 
 #[tokio::test]
 async fn tools_that_come_later_reach_a_session_that_can_take_them() {
-    let (troupe, tools) = (Troupe::new(|_| vec![vec![text("ok"), done()]]), Workshop::new());
-    let setting = Setting { tools: Some(Arc::clone(&tools)), ..Setting::default() };
-    let stage = Stage::with(&[("played", &troupe)], setting).await;
+    let (agents, tools) = (ScriptedAgents::new(|_| vec![vec![text("ok"), done()]]), FakeTools::new());
+    let setting = ServerSetup { tools: Some(Arc::clone(&tools)), ..ServerSetup::default() };
+    let server = TestServer::with(&[("played", &agents)], setting).await;
     let mut client = Client::with("plain", json!({}));
-    let answer = stage.ask(&client.request()).await;
+    let answer = server.ask(&client.request()).await;
     assert_eq!((answer.text(), tools.places()), ("ok".into(), 0));
     // Its agent knows of no tool server: another hears the history, and has one.
     client.keep(&answer).says("with tools").fields = json!({"tools": [tool("weather")]});
-    let answer = stage.ask(&client.request()).await;
+    let answer = server.ask(&client.request()).await;
     assert_eq!(answer.text(), "ok");
-    assert_eq!(troupe.prompts(1), ["[User]\nplain\n\n[Assistant]\nok\n\n[User]\nwith tools"]);
+    assert_eq!(agents.prompts(1), ["[User]\nplain\n\n[Assistant]\nok\n\n[User]\nwith tools"]);
     assert_eq!(tools.offered(0), ["weather"]);
     // From there on the set may change.
     client.keep(&answer).says("with others").fields = json!({"tools": [tool("time")]});
-    let answer = stage.ask(&client.request()).await;
-    assert_eq!((answer.text(), troupe.opened()), ("ok".into(), 2));
+    let answer = server.ask(&client.request()).await;
+    assert_eq!((answer.text(), agents.opened()), ("ok".into(), 2));
     assert_eq!(tools.offered(0), ["time"]);
     client.keep(&answer).says("without").fields = json!({});
-    assert_eq!(stage.ask(&client.request()).await.text(), "ok");
-    assert_eq!((tools.offered(0), troupe.opened()), (vec![], 2));
+    assert_eq!(server.ask(&client.request()).await.text(), "ok");
+    assert_eq!((tools.offered(0), agents.opened()), (vec![], 2));
 }

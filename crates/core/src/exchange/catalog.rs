@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 pub use resolve::{Certainty, Resolved};
 
-use crate::driver::{Driver, Parting, SessionSpec};
+use crate::driver::{CloseMode, Driver, SessionSpec};
 use crate::model::{AgentName, Principal, PromptAbilities};
 use crate::session::Sessions;
 
@@ -133,7 +133,7 @@ impl Catalog {
             }
             let spec = SessionSpec { principal: principal.clone(), ..SessionSpec::plain() };
             match tokio::time::timeout(LEARNING, driver.open(spec)).await {
-                Ok(Ok(opened)) => opened.agent.close(Parting::Release).await,
+                Ok(Ok(opened)) => opened.agent.close(CloseMode::Release).await,
                 Ok(Err(failure)) => tracing::warn!(agent = %name, %failure, "the agent cannot say what it offers"),
                 Err(_) => tracing::warn!(agent = %name, "the agent did not say in time what it offers"),
             }

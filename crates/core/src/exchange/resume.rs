@@ -10,7 +10,7 @@ use super::start::TurnStarter;
 use super::started_turn::StartedTurn;
 use crate::error::Error;
 use crate::model::{CallId, ClientCall, Content, SessionId, ToolReturn, TurnId};
-use crate::session::{GiveBack, Resumption, SessionHandle, Unanswered, Viewer};
+use crate::session::{Resumption, SessionHandle, SubmitResults, Unanswered, Viewer};
 
 /// Results, and where they may be waited for.
 pub(super) struct Resume {
@@ -91,14 +91,14 @@ impl TurnStarter<'_> {
     /// `None`: nobody waits for these results any more; begin anew.
     pub(super) async fn resume(&self, resume: Resume, owner: &Owner) -> Result<Option<GoingOn>, ExchangeError> {
         let Resume { results, unanswered, viewer } = resume;
-        match self.give_back(results, unanswered, &viewer, owner).await {
+        match self.submit_results(results, unanswered, &viewer, owner).await {
             Ok(going_on) => Ok(going_on),
             Err(Error::NotParked(_) | Error::UnknownSession(_) | Error::Closed | Error::MovedOn) => Ok(None),
             Err(error) => Err(error.into()),
         }
     }
 
-    async fn give_back(
+    async fn submit_results(
         &self,
         results: Results,
         unanswered: Unanswered,
@@ -163,7 +163,7 @@ impl TurnStarter<'_> {
         let (store, tasks) = (Arc::clone(self.app.sessions.store()), self.app.tasks.clone());
         let mut turn = StartedTurn::unread_turn(handle, turn, store, tasks);
         self.clock.wait();
-        let given = turn.handle().give_back(GiveBack { results, unanswered, by: self.by }).await;
+        let given = turn.handle().submit_results(SubmitResults { results, unanswered, by: self.by }).await;
         self.clock.admit();
         let resumed = given.inspect_err(|_| turn.ended())?;
         if resumed.how == Resumption::Rejoined {

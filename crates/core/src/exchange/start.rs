@@ -13,9 +13,9 @@ use super::queue_clock::QueueClock;
 use super::resume::GoingOn;
 use super::started_turn::{Start, StartedTurn};
 use crate::error::Error;
-use crate::log::Pace;
+use crate::log::Backpressure;
 use crate::model::{CallId, ClientCall, ClientId, Content, Failure, FailureKind, Message, Prompt, ToolReturn, TurnId};
-use crate::session::{Footing, GiveBack, SessionHandle, Submission, Unanswered, Viewer};
+use crate::session::{Precondition, SessionHandle, Submission, SubmitResults, Unanswered, Viewer};
 use crate::tool_host::Offer;
 
 /// A turn with the agent at work, and what had to be changed to get there.
@@ -97,8 +97,8 @@ pub(super) async fn refuse_calls(
     retry: RetryContext,
     results: Vec<(CallId, ToolReturn)>,
 ) -> Result<StartedAnswer, ExchangeError> {
-    let refused = GiveBack { results, unanswered: Unanswered::Wait, by: retry.by };
-    let waiting = turn.handle().give_back(refused).await?.waiting;
+    let refused = SubmitResults { results, unanswered: Unanswered::Wait, by: retry.by };
+    let waiting = turn.handle().submit_results(refused).await?.waiting;
     Ok(StartedAnswer { turn, owner, left_out: 0, default_model: false, waiting, retry })
 }
 
@@ -205,19 +205,19 @@ impl TurnStarter<'_> {
         prompt: Prompt,
         (owner, history): (&Owner, &[Message]),
     ) -> Result<Named, ExchangeError> {
-        let (footing, prompt, left_out) = match after {
+        let (precondition, prompt, left_out) = match after {
             // What its agent has forgotten, the session tells it.
-            None => (Footing::Any, prompt, 0),
+            None => (Precondition::Any, prompt, 0),
             Some(after) => {
                 if let Some(turn) = self.prompt_after(handle, after, prompt).await? {
                     return Ok(Named::Started(turn));
                 }
                 // The client's history is that of the session: its agent hears it as the client tells it.
                 let FittedHistory { prompt, left_out } = self.refit(owner, history);
-                (Footing::Anew, prompt, left_out)
+                (Precondition::Anew, prompt, left_out)
             }
         };
-        let mut turn = match self.prompt(handle, footing, prompt).await {
+        let mut turn = match self.prompt(handle, precondition, prompt).await {
             Ok(turn) => turn,
             Err(Error::MovedOn) => return Ok(Named::NeedsNewSession),
             Err(error) => return Err(error.into()),
@@ -240,7 +240,7 @@ impl TurnStarter<'_> {
         after: TurnId,
         prompt: Prompt,
     ) -> Result<Option<StartedTurn>, ExchangeError> {
-        let mut turn = match self.prompt(handle, Footing::RightAfter(after), prompt).await {
+        let mut turn = match self.prompt(handle, Precondition::RightAfter(after), prompt).await {
             Ok(turn) => turn,
             Err(Error::MovedOn | Error::Closed | Error::UnknownSession(_)) => return Ok(None),
             Err(error) => return Err(error.into()),
@@ -265,9 +265,9 @@ impl TurnStarter<'_> {
         prompt: Prompt,
     ) -> Result<Result<StartedTurn, (SessionHandle, Failure)>, ExchangeError> {
         let ahead = self.app.fresh_session(owner).await?;
-        let mut turn = match self.prompt(&ahead, Footing::Any, prompt.clone()).await {
+        let mut turn = match self.prompt(&ahead, Precondition::Any, prompt.clone()).await {
             // One made ahead may have been put away the moment before: nothing was said in it, so another will do.
-            Err(Error::Closed) => self.prompt(&self.app.create(owner).await?, Footing::Any, prompt).await?,
+            Err(Error::Closed) => self.prompt(&self.app.create(owner).await?, Precondition::Any, prompt).await?,
             prompted => prompted?,
         };
         Ok(match turn.start(&self.clock).await? {
@@ -294,10 +294,15 @@ impl TurnStarter<'_> {
     ///
     /// Nothing here waits for the disk. The client keeps its own history and is promised nothing about ours; what it
     /// sees of the answer has been written before.
-    async fn prompt(&self, handle: &SessionHandle, footing: Footing, mut prompt: Prompt) -> Result<StartedTurn, Error> {
+    async fn prompt(
+        &self,
+        handle: &SessionHandle,
+        precondition: Precondition,
+        mut prompt: Prompt,
+    ) -> Result<StartedTurn, Error> {
         prompt.content.extend(self.instruction.as_deref().map(Content::text));
-        let submission = Submission { prompt, by: self.by, footing, offer: Some(self.offer.clone()) };
-        let (accepted, attachment) = handle.converse(submission, Pace::Own).await?;
+        let submission = Submission { prompt, by: self.by, precondition, offer: Some(self.offer.clone()) };
+        let (accepted, attachment) = handle.converse(submission, Backpressure::Own).await?;
         let (store, tasks) = (Arc::clone(self.app.sessions.store()), self.app.tasks.clone());
         match accepted.is_admitted {
             true => self.clock.admit(),

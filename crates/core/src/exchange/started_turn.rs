@@ -74,7 +74,7 @@ impl StartedTurn {
                     clock.admit();
                     None
                 }
-                Event::Retold { left_out } => Some((Start::Started, *left_out)),
+                Event::HistoryReplayed { left_out } => Some((Start::Started, *left_out)),
                 Event::Ended(Outcome::Interrupted(failure)) => Some((Start::Never(failure.clone()), 0)),
                 _ => Some((Start::Started, 0)),
             })

@@ -137,7 +137,7 @@ impl TurnReader {
                 None
             }
             Event::Started
-            | Event::Retold { .. }
+            | Event::HistoryReplayed { .. }
             | Event::Admitted
             | Event::Plan(_)
             | Event::Asked(_)

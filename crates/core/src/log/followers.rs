@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::{Batch, LogEntry, Pace};
+use super::{Backpressure, Batch, LogEntry};
 
 pub(super) struct Followers {
     all: Vec<Follower>,
@@ -21,7 +21,7 @@ pub(super) struct Followers {
 
 struct Follower {
     sender: mpsc::Sender<Batch>,
-    pace: Pace,
+    backpressure: Backpressure,
     state: State,
     /// What the batches in its queue weigh, oldest first.
     queued: VecDeque<usize>,
@@ -42,10 +42,10 @@ impl Followers {
         Self { all: Vec::new(), queue, bytes, stall }
     }
 
-    pub(super) fn add(&mut self, pace: Pace) -> mpsc::Receiver<Batch> {
+    pub(super) fn add(&mut self, backpressure: Backpressure) -> mpsc::Receiver<Batch> {
         let (sender, receiver) = mpsc::channel(self.queue.max(1));
         let (queued, bytes) = (VecDeque::new(), self.bytes);
-        self.all.push(Follower { sender, pace, state: State::Flowing, queued, bytes });
+        self.all.push(Follower { sender, backpressure, state: State::Flowing, queued, bytes });
         receiver
     }
 
@@ -86,16 +86,16 @@ impl Follower {
             return batches.len() <= self.sender.max_capacity();
         }
         let fits = self.sender.capacity() >= self.slots_for(weight);
-        match self.pace {
+        match self.backpressure {
             _ if fits => {
                 self.queued.push_back(weight);
                 self.sender.try_send(Arc::clone(batch)).is_ok()
             }
-            Pace::HoldAgent => {
+            Backpressure::HoldAgent => {
                 self.state = State::Holding { since: Instant::now(), batches: VecDeque::from([Arc::clone(batch)]) };
                 true
             }
-            Pace::Own => false,
+            Backpressure::Own => false,
         }
     }
 

@@ -32,7 +32,7 @@ pub(crate) fn of_event(event: &Event) -> usize {
         Event::Output(output) => output.0.len(),
         Event::Started
         | Event::Admitted
-        | Event::Retold { .. }
+        | Event::HistoryReplayed { .. }
         | Event::Answered { .. }
         | Event::Usage(_)
         | Event::Context { .. }

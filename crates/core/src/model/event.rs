@@ -69,7 +69,9 @@ pub enum Event {
     /// The agent delivered an answer in the form that was asked for. The last one of a turn counts.
     Output(Opaque),
     /// With the prompt of this turn the agent is told what was said before it came; so many messages did not fit.
-    Retold {
+    // Named as logs of before have it.
+    #[serde(rename = "Retold")]
+    HistoryReplayed {
         left_out: usize,
     },
     /// The turn waited since its prompt, for its session or for a permit of its agent, and goes to the agent now.
@@ -93,7 +95,7 @@ impl Event {
             | Self::Ended(_) => true,
             Self::Prompted { .. }
             | Self::Started
-            | Self::Retold { .. }
+            | Self::HistoryReplayed { .. }
             | Self::Admitted
             | Self::Usage(_)
             | Self::Context { .. }

@@ -5,7 +5,7 @@ mod calls;
 mod commands;
 mod news;
 mod offers;
-mod showing;
+mod status;
 mod turns;
 
 use std::collections::HashMap;
@@ -18,16 +18,16 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use self::admission::Slot;
-use self::showing::Look;
+use self::status::StatusKey;
 use super::agent::Agent;
-use super::given::Given;
 use super::handle::{Command, Presence};
 use super::journal::Journal;
-use super::nameplate::Nameplate;
 use super::overview::Overview;
+use super::published::PublishedState;
 use super::queue::{PromptQueue, Waiting};
+use super::result_receipts::ResultReceipts;
 use crate::admission::Admission;
-use crate::driver::{Change, Changed, Driver, Parting, SessionSpec};
+use crate::driver::{Change, Changed, CloseMode, Driver, SessionSpec};
 use crate::error::Error;
 use crate::limit::Limits;
 use crate::log::Draft;
@@ -39,7 +39,7 @@ use crate::turn::{Action, Attendance, PermissionPolicy, Turn};
 /// What a session is made of.
 pub(super) struct Parts {
     pub record: SessionRecord,
-    pub nameplate: Arc<Nameplate>,
+    pub published: Arc<PublishedState>,
     pub spec: SessionSpec,
     pub journal: Journal,
     pub last_turn: Option<TurnId>,
@@ -58,7 +58,7 @@ pub(super) struct Parts {
 
 pub(super) struct Actor {
     record: SessionRecord,
-    nameplate: Arc<Nameplate>,
+    published: Arc<PublishedState>,
     spec: SessionSpec,
     journal: Journal,
     driver: Arc<dyn Driver>,
@@ -77,7 +77,7 @@ pub(super) struct Actor {
     replies: HashMap<CallId, oneshot::Sender<ToolReturn>>,
     /// The entry that last told the client what the agent waits for, while it still waits.
     told_at: Option<Seq>,
-    given: Given,
+    receipts: ResultReceipts,
     stage: Stage,
     idle_since: Instant,
     queue: PromptQueue,
@@ -94,7 +94,7 @@ pub(super) struct Actor {
     presence: Presence,
     overview: Arc<Overview>,
     /// What was last posted there; nothing when the record has changed since.
-    shown: Option<Look>,
+    shown: Option<StatusKey>,
     /// Work that goes on beside the loop: changes at the agent, records, closing agents.
     beside: JoinSet<Beside>,
 }
@@ -163,7 +163,7 @@ impl Actor {
     pub(super) fn new(parts: Parts) -> Self {
         Self {
             record: parts.record,
-            nameplate: parts.nameplate,
+            published: parts.published,
             spec: parts.spec,
             journal: parts.journal,
             driver: parts.driver,
@@ -178,7 +178,7 @@ impl Actor {
             offer: Offer::default(),
             replies: HashMap::new(),
             told_at: None,
-            given: Given::default(),
+            receipts: ResultReceipts::default(),
             offering: Vec::new(),
             stage: Stage::Idle,
             idle_since: Instant::now(),
@@ -292,7 +292,7 @@ impl Actor {
             }
             Change::Model(model) => {
                 self.spec.model = Some(Arc::clone(&model));
-                self.nameplate.set_model(Arc::clone(&model));
+                self.published.set_model(Arc::clone(&model));
                 self.record.model = Some(model);
             }
             Change::Option { .. } | Change::Extension { .. } => {}
@@ -340,9 +340,9 @@ impl Actor {
         }
     }
 
-    fn part_with_agent(&mut self, parting: Parting) {
+    fn part_with_agent(&mut self, close_mode: CloseMode) {
         if let Agent::Live { session, .. } = std::mem::replace(&mut self.agent, Agent::Absent) {
-            let closing = session.close(parting);
+            let closing = session.close(close_mode);
             self.beside.spawn(async move {
                 closing.await;
                 Beside::AgentClosed
@@ -361,7 +361,7 @@ impl Actor {
         self.with_turn(|turn, now, actions| turn.abort(failure, now, actions));
         // The disk may have space again since the last attempt.
         report(self.journal.check(), "the end of a turn");
-        self.part_with_agent(Parting::Release);
+        self.part_with_agent(CloseMode::Release);
         if self.store_by.take().is_some() {
             self.keep_record();
         }

@@ -9,8 +9,8 @@ use crate::driver::{AgentSession, Driver, Opened, SessionSpec, Signal};
 use crate::error::Error;
 use crate::model::{Event, Failure, TurnId};
 use crate::session::history_replay::{HistoryReplay, Past};
-use crate::session::place::{Place, PlaceNews};
 use crate::session::queue::{Memory, Waiting};
+use crate::session::session_tools::{SessionTools, ToolsUpdate};
 use crate::tool_host::ToolNews;
 
 pub(super) enum Agent {
@@ -18,13 +18,13 @@ pub(super) enum Agent {
     Absent,
     Opening {
         opening: BoxFuture<'static, Result<Arrival, Failure>>,
-        place: Option<Place>,
+        tools: Option<SessionTools>,
     },
     Live {
         session: Box<dyn AgentSession>,
         signals: mpsc::Receiver<Vec<Signal>>,
         /// Where it finds the client's tools, if there were any when it was opened.
-        place: Option<Place>,
+        tools: Option<SessionTools>,
         untold: Option<Untold>,
         cut_turns: CutTurns,
     },
@@ -58,13 +58,13 @@ pub(super) struct Untold {
 pub(super) enum AgentNews {
     Opened(Result<Arrival, Failure>),
     Signals(Vec<Signal>),
-    Place(PlaceNews),
+    Tools(ToolsUpdate),
     /// The driver let go of the session without a word.
     Vanished,
 }
 
 impl Agent {
-    pub(super) fn open(driver: &Arc<dyn Driver>, spec: SessionSpec, place: Option<Place>, past: Past) -> Self {
+    pub(super) fn open(driver: &Arc<dyn Driver>, spec: SessionSpec, tools: Option<SessionTools>, past: Past) -> Self {
         let driver = Arc::clone(driver);
         let opening = async move {
             let opened = driver.open(spec).await?;
@@ -74,12 +74,12 @@ impl Agent {
             let recap = past.recap().await.map_err(|error| Error::Store(error).into_failure())?;
             Ok(Arrival { opened, recap })
         };
-        Self::Opening { opening: Box::pin(opening), place }
+        Self::Opening { opening: Box::pin(opening), tools }
     }
 
     /// One that cannot be opened, and says so as any other would.
     pub(super) fn failed(failure: Failure) -> Self {
-        Self::Opening { opening: Box::pin(std::future::ready(Err(failure))), place: None }
+        Self::Opening { opening: Box::pin(std::future::ready(Err(failure))), tools: None }
     }
 
     /// The agent is there.
@@ -90,11 +90,11 @@ impl Agent {
         untold: Option<Untold>,
         cut_turns: CutTurns,
     ) {
-        let place = match std::mem::replace(self, Self::Absent) {
-            Self::Opening { place, .. } | Self::Live { place, .. } => place,
+        let tools = match std::mem::replace(self, Self::Absent) {
+            Self::Opening { tools, .. } | Self::Live { tools, .. } => tools,
             Self::Absent => None,
         };
-        *self = Self::Live { session, signals, place, untold, cut_turns };
+        *self = Self::Live { session, signals, tools, untold, cut_turns };
     }
 
     /// Hands it a prompt that waited, and with it what it has not heard: the event says so.
@@ -113,9 +113,9 @@ impl Agent {
                 session.prompt(&waiting.prompt)?;
                 None
             }
-            Memory::Retold | Memory::Needed => {
+            Memory::Replayed | Memory::Needed => {
                 session.prompt(&untold.recap.before(&waiting.prompt))?;
-                Some(Event::Retold { left_out: untold.recap.left_out })
+                Some(Event::HistoryReplayed { left_out: untold.recap.left_out })
             }
         };
         untold.told_in = Some(waiting.turn);
@@ -145,21 +145,21 @@ impl Agent {
         untold.take_if(|untold| untold.told_in == Some(turn)).map(|untold| untold.agent_session)
     }
 
-    pub(super) fn has_place(&self) -> bool {
-        matches!(self, Self::Opening { place: Some(_), .. } | Self::Live { place: Some(_), .. })
+    pub(super) fn has_tools(&self) -> bool {
+        matches!(self, Self::Opening { tools: Some(_), .. } | Self::Live { tools: Some(_), .. })
     }
 
-    /// The place of an agent that is there.
-    pub(super) fn place(&mut self) -> Option<&mut Place> {
+    /// The tools of an agent that is there.
+    pub(super) fn tools(&mut self) -> Option<&mut SessionTools> {
         match self {
-            Self::Live { place, .. } => place.as_mut(),
+            Self::Live { tools, .. } => tools.as_mut(),
             Self::Absent | Self::Opening { .. } => None,
         }
     }
 
-    /// What the agent has done at its place up to now, one by one.
-    pub(super) fn place_news_so_far(&mut self) -> Option<ToolNews> {
-        self.place().and_then(Place::news_so_far)
+    /// What the agent has done at its tools up to now, one by one.
+    pub(super) fn tool_news_so_far(&mut self) -> Option<ToolNews> {
+        self.tools().and_then(SessionTools::news_so_far)
     }
 
     pub(super) fn is_absent(&self) -> bool {
@@ -178,12 +178,12 @@ impl Agent {
         match self {
             Self::Absent => std::future::pending().await,
             Self::Opening { opening, .. } => AgentNews::Opened(opening.await),
-            Self::Live { signals, place: None, .. } => signalled(signals.recv().await, signals),
-            Self::Live { signals, place: Some(place), .. } => tokio::select! {
+            Self::Live { signals, tools: None, .. } => signalled(signals.recv().await, signals),
+            Self::Live { signals, tools: Some(tools), .. } => tokio::select! {
                 // What the agent said before it did something comes first.
                 biased;
                 batch = signals.recv() => signalled(batch, signals),
-                news = place.news() => AgentNews::Place(news),
+                news = tools.news() => AgentNews::Tools(news),
             },
         }
     }

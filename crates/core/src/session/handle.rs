@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use tokio::sync::{mpsc, oneshot};
 
-use super::nameplate::Nameplate;
 use super::overview::Watchers;
+use super::published::PublishedState;
 use crate::BoxFuture;
 use crate::driver::{Change, Changed};
 use crate::error::Error;
 use crate::exchange::Owner;
-use crate::log::{Attachment, From, Pace};
+use crate::log::{Attachment, Backpressure, From};
 use crate::model::{
     Answer, Ask, AskId, CallId, ClientCall, ClientId, Prompt, Seq, SessionFacts, SessionId, ToolReturn, TurnId,
 };
@@ -28,12 +28,12 @@ pub enum Command {
     /// Attaches and prompts in one step: the attachment begins with the prompt.
     Converse {
         submission: Box<Submission>,
-        pace: Pace,
+        backpressure: Backpressure,
         reply: oneshot::Sender<Result<(Accepted, Attachment), Error>>,
     },
     /// Gives the results of calls that wait.
-    GiveBack {
-        given: GiveBack,
+    SubmitResults {
+        given: SubmitResults,
         reply: oneshot::Sender<Result<Resumed, Error>>,
     },
     /// Offers other tools while a turn waits for results. Answered when the agent has read their list.
@@ -60,13 +60,13 @@ pub enum Command {
     },
     Attach {
         from: From,
-        pace: Pace,
+        backpressure: Backpressure,
         reply: oneshot::Sender<Result<Attachment, Error>>,
     },
     /// Attaches and describes in one step: what is described is what the attachment ends at.
     Join {
         from: From,
-        pace: Pace,
+        backpressure: Backpressure,
         reply: oneshot::Sender<Result<Joined, Error>>,
     },
     Change {
@@ -111,14 +111,14 @@ const _: () = assert!(size_of::<Command>() <= 64, "box what is larger: a mailbox
 pub struct Submission {
     pub prompt: Prompt,
     pub by: ClientId,
-    pub footing: Footing,
+    pub precondition: Precondition,
     /// What the agent is offered from this turn on. `None` leaves what it is offered as it is.
     pub offer: Option<Offer>,
 }
 
 /// Results of calls that wait, all of one turn.
 #[derive(Clone, Debug)]
-pub struct GiveBack {
+pub struct SubmitResults {
     pub results: Vec<(CallId, ToolReturn)>,
     pub unanswered: Unanswered,
     pub by: ClientId,
@@ -154,7 +154,7 @@ pub enum Resumption {
 
 /// What must be true of a session for a prompt to make sense in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Footing {
+pub enum Precondition {
     /// None: an agent that has not heard of the turns before is told of them with the prompt.
     Any,
     /// None: the prompt itself tells of the turns before.
@@ -229,13 +229,13 @@ pub enum TurnState {
 #[derive(Clone, Debug)]
 pub struct SessionHandle {
     id: SessionId,
-    nameplate: Arc<Nameplate>,
+    published: Arc<PublishedState>,
     mailbox: mpsc::Sender<Command>,
 }
 
 impl SessionHandle {
-    pub(super) fn new(id: SessionId, nameplate: Arc<Nameplate>, mailbox: mpsc::Sender<Command>) -> Self {
-        Self { id, nameplate, mailbox }
+    pub(super) fn new(id: SessionId, published: Arc<PublishedState>, mailbox: mpsc::Sender<Command>) -> Self {
+        Self { id, published, mailbox }
     }
 
     pub fn id(&self) -> SessionId {
@@ -245,18 +245,18 @@ impl SessionHandle {
     /// Whose session it is and with what, as its record says now. Nobody is asked, so that it is there for a session
     /// that has closed, too.
     pub fn owner(&self) -> Owner {
-        self.nameplate.owner()
+        self.published.owner()
     }
 
     /// Whether a call may wait for its result. Nobody is asked: where it says so, [`SessionHandle::describe`] knows
     /// which; where it does not, none waits of those that the log has told of.
     pub fn awaits_results(&self) -> bool {
-        self.nameplate.awaits_results()
+        self.published.awaits_results()
     }
 
     /// Whether an agent is open for it, or being opened. Nobody is asked, so that it may be a moment behind.
     pub fn has_agent(&self) -> bool {
-        self.nameplate.has_agent()
+        self.published.has_agent()
     }
 
     pub fn is_closed(&self) -> bool {
@@ -264,29 +264,33 @@ impl SessionHandle {
     }
 
     pub async fn prompt(&self, prompt: Prompt, by: ClientId) -> Result<Accepted, Error> {
-        self.submit(Submission { prompt, by, footing: Footing::Any, offer: None }).await
+        self.submit(Submission { prompt, by, precondition: Precondition::Any, offer: None }).await
     }
 
     /// Prompts only if the conversation stands where the caller believes it to stand.
     pub async fn prompt_after(&self, turn: TurnId, prompt: Prompt, by: ClientId) -> Result<Accepted, Error> {
-        self.submit(Submission { prompt, by, footing: Footing::RightAfter(turn), offer: None }).await
+        self.submit(Submission { prompt, by, precondition: Precondition::RightAfter(turn), offer: None }).await
     }
 
     /// Prompts, and says what the agent shall be offered. Refused as [`Error::MovedOn`] where the agent that is there
-    /// can be offered nothing, since it was opened without a place to look for tools.
+    /// can be offered nothing, since it was opened without a tools to look for tools.
     pub async fn submit(&self, submission: Submission) -> Result<Accepted, Error> {
         self.ask(|reply| Command::Prompt { submission: Box::new(submission), reply }).await
     }
 
     /// The same, and follows the session from the prompt on.
-    pub async fn converse(&self, submission: Submission, pace: Pace) -> Result<(Accepted, Attachment), Error> {
-        self.ask(|reply| Command::Converse { submission: Box::new(submission), pace, reply }).await
+    pub async fn converse(
+        &self,
+        submission: Submission,
+        backpressure: Backpressure,
+    ) -> Result<(Accepted, Attachment), Error> {
+        self.ask(|reply| Command::Converse { submission: Box::new(submission), backpressure, reply }).await
     }
 
     /// Gives results to the calls that wait for them, and the turn goes on. All or nothing: an id that does not wait is
     /// refused as [`Error::NotParked`], unless this very result was given for it before.
-    pub async fn give_back(&self, given: GiveBack) -> Result<Resumed, Error> {
-        self.ask(|reply| Command::GiveBack { given, reply }).await
+    pub async fn submit_results(&self, given: SubmitResults) -> Result<Resumed, Error> {
+        self.ask(|reply| Command::SubmitResults { given, reply }).await
     }
 
     /// Offers this from now on, in a turn that waits for results: with them the agent may get other tools. Resolves when
@@ -316,12 +320,12 @@ impl SessionHandle {
         Ok(durable.await?)
     }
 
-    pub async fn attach(&self, from: From, pace: Pace) -> Result<Attachment, Error> {
-        self.ask(|reply| Command::Attach { from, pace, reply }).await
+    pub async fn attach(&self, from: From, backpressure: Backpressure) -> Result<Attachment, Error> {
+        self.ask(|reply| Command::Attach { from, backpressure, reply }).await
     }
 
-    pub async fn join(&self, from: From, pace: Pace) -> Result<Joined, Error> {
-        self.ask(|reply| Command::Join { from, pace, reply }).await
+    pub async fn join(&self, from: From, backpressure: Backpressure) -> Result<Joined, Error> {
+        self.ask(|reply| Command::Join { from, backpressure, reply }).await
     }
 
     pub async fn change(&self, change: Change) -> Result<Changed, Error> {

@@ -2,7 +2,7 @@
 //! first when the disk is back.
 
 use crate::error::Error;
-use crate::log::{Attachment, Draft, From, Pace, SessionLog};
+use crate::log::{Attachment, Backpressure, Draft, From, SessionLog};
 use crate::model::{Answer, AnsweredBy, AskId, CallId, Event, Prompt, ReturnedBy, Seq, ToolReturn, TurnId};
 use crate::session::handle::Durable;
 use crate::store::StoreError;
@@ -75,9 +75,9 @@ impl Journal {
         self.log.prompt_of(turn)
     }
 
-    pub(super) fn attach(&mut self, from: From, pace: Pace) -> Result<Attachment, Error> {
+    pub(super) fn attach(&mut self, from: From, backpressure: Backpressure) -> Result<Attachment, Error> {
         self.check()?;
-        Ok(self.log.attach(from, pace))
+        Ok(self.log.attach(from, backpressure))
     }
 
     pub(super) fn followers(&mut self) -> usize {

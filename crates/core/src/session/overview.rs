@@ -18,7 +18,7 @@ const BEHIND: usize = 1_024;
 #[derive(Clone, Debug)]
 pub struct SessionView {
     pub record: SessionRecord,
-    pub standing: Standing,
+    pub status: SessionStatus,
     pub watchers: Watchers,
 }
 
@@ -33,7 +33,7 @@ impl Watchers {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum SessionStatus {
     /// On disk only.
     Stored,
     Live {
@@ -45,7 +45,7 @@ pub enum Standing {
     },
 }
 
-impl Standing {
+impl SessionStatus {
     /// A turn is under way, or its agent is being made ready for it.
     pub fn is_running(self) -> bool {
         matches!(self, Self::Live { turn, .. } if turn != TurnState::Idle)
@@ -88,9 +88,9 @@ impl Overview {
 
     pub(super) fn post(&self, view: SessionView) {
         let (id, view) = (view.record.id, Arc::new(view));
-        match view.standing {
-            Standing::Live { .. } => drop(self.lock().insert(id, Arc::clone(&view))),
-            Standing::Stored => drop(self.lock().remove(&id)),
+        match view.status {
+            SessionStatus::Live { .. } => drop(self.lock().insert(id, Arc::clone(&view))),
+            SessionStatus::Stored => drop(self.lock().remove(&id)),
         }
         self.tell(SessionChange::Shown(view));
     }

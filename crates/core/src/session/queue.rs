@@ -31,7 +31,7 @@ pub(super) enum Pass {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Memory {
     /// The agent is told of them with the prompt.
-    Retold,
+    Replayed,
     /// The prompt makes no sense to it.
     Needed,
     /// The prompt tells of them itself.

@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use super::SessionHandle;
 use crate::BoxFuture;
 use crate::error::Error;
-use crate::log::{Attachment, Batch, From, LogEntry, Older, Pace};
+use crate::log::{Attachment, Backpressure, Batch, From, LogEntry, Older};
 use crate::model::Seq;
 use crate::store::Store;
 
@@ -149,5 +149,5 @@ impl SessionReader {
 }
 
 fn attach_after(handle: SessionHandle, seen: Seq) -> BoxFuture<'static, Result<Attachment, Error>> {
-    Box::pin(async move { handle.attach(From::After(seen), Pace::Own).await })
+    Box::pin(async move { handle.attach(From::After(seen), Backpressure::Own).await })
 }

@@ -11,11 +11,11 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
 use super::actor::{Actor, Parts};
+use super::crash_recovery::unfinished_turns;
 use super::handle::SessionHandle;
 use super::journal::Journal;
-use super::nameplate::Nameplate;
 use super::overview::Overview;
-use super::unfinished::unfinished_turns;
+use super::published::PublishedState;
 use crate::admission::{Admission, AdmissionStatus, GuestLimits};
 use crate::driver::{Driver, Resume, SessionSpec, SlashCommands, ToolServer};
 use crate::error::Error;
@@ -72,14 +72,14 @@ pub struct Sessions {
 
 #[derive(Default)]
 struct Inner {
-    places: HashMap<SessionId, Place>,
+    entries: HashMap<SessionId, Entry>,
     /// The actors. Waited for at shutdown.
     tasks: JoinSet<()>,
     closed: bool,
 }
 
-/// Where a session is, or is being brought to. A log has one writer, so there is one place for each session.
-struct Place {
+/// Where a session is, or is being brought to. A log has one writer, so there is one entry for each session.
+struct Entry {
     /// Absent while the session is read from disk.
     live: Option<Live>,
     tenant: Tenancy,
@@ -91,11 +91,11 @@ struct Live {
     principal: Principal,
 }
 
-/// Held by whoever has the place: first by the reader from disk, then by the actor's task. Dropping it frees the place.
+/// Held by whoever has the entry: first by the reader from disk, then by the actor's task. Dropping it frees the entry.
 type Lease = watch::Sender<()>;
 type Tenancy = watch::Receiver<()>;
 
-impl Place {
+impl Entry {
     fn is_free(&self) -> bool {
         self.tenant.has_changed().is_err()
     }
@@ -108,7 +108,7 @@ impl Place {
 /// What somebody finds who wants a session that is not live.
 enum Found {
     Live(Live),
-    /// Somebody has the place: the session is on its way in, or out.
+    /// Somebody has the entry: the session is on its way in, or out.
     Taken(Tenancy),
     Free(Lease),
 }
@@ -230,7 +230,7 @@ impl Sessions {
     }
 
     pub fn live(&self) -> Vec<SessionHandle> {
-        self.lock().places.values().filter_map(Place::open).map(|live| live.handle.clone()).collect()
+        self.lock().entries.values().filter_map(Entry::open).map(|live| live.handle.clone()).collect()
     }
 
     /// Ends every turn, every session and every agent, and resolves when all of them are gone.
@@ -238,7 +238,7 @@ impl Sessions {
         let (handles, mut tasks) = {
             let mut inner = self.lock();
             inner.closed = true;
-            let handles: Vec<_> = inner.places.drain().filter_map(|(_, place)| place.live).collect();
+            let handles: Vec<_> = inner.entries.drain().filter_map(|(_, entry)| entry.live).collect();
             (handles, std::mem::take(&mut inner.tasks))
         };
         let mut closing: JoinSet<_> =
@@ -297,15 +297,15 @@ impl Sessions {
         let mut journal = Journal::new(SessionLog::new(writer, past.last, past.tail, setup.limits));
         journal.append(past.unfinished)?;
         let (mailbox, commands) = mpsc::channel(MAILBOX);
-        let nameplate = Arc::new(Nameplate::of(&record));
-        let handle = SessionHandle::new(record.id, Arc::clone(&nameplate), mailbox);
+        let published = Arc::new(PublishedState::of(&record));
+        let handle = SessionHandle::new(record.id, Arc::clone(&published), mailbox);
         let live = Live { handle: handle.clone(), principal: record.principal.clone() };
         lease.send_replace(());
-        inner.places.insert(record.id, Place { live: Some(live), tenant: lease.subscribe() });
+        inner.entries.insert(record.id, Entry { live: Some(live), tenant: lease.subscribe() });
         // A task that is handed its actor by value keeps room for it twice.
         let actor = Box::new(Actor::new(Parts {
             record,
-            nameplate,
+            published,
             spec,
             journal,
             last_turn: past.last_turn,
@@ -333,20 +333,20 @@ impl Sessions {
     }
 
     fn find(&self, id: SessionId) -> Option<Live> {
-        self.lock().places.get(&id).and_then(Place::open).cloned()
+        self.lock().entries.get(&id).and_then(Entry::open).cloned()
     }
 
-    /// Takes the session's place, if nobody has it.
+    /// Takes the session's entry, if nobody has it.
     fn enter(&self, id: SessionId) -> Found {
         let mut inner = self.lock();
-        match inner.places.get(&id) {
-            Some(place) if !place.is_free() => match place.open() {
+        match inner.entries.get(&id) {
+            Some(entry) if !entry.is_free() => match entry.open() {
                 Some(live) => Found::Live(live.clone()),
-                None => Found::Taken(place.tenant.clone()),
+                None => Found::Taken(entry.tenant.clone()),
             },
             Some(_) | None => {
                 let (lease, tenant) = watch::channel(());
-                inner.places.insert(id, Place { live: None, tenant });
+                inner.entries.insert(id, Entry { live: None, tenant });
                 Found::Free(lease)
             }
         }
@@ -355,16 +355,16 @@ impl Sessions {
     fn check_room(&self, principal: &Principal) -> Result<(), Error> {
         let mut inner = self.lock();
         while inner.tasks.try_join_next().is_some() {}
-        inner.places.retain(|_, place| !place.is_free());
+        inner.entries.retain(|_, entry| !entry.is_free());
         let full = |what| Err(Error::Busy { what, retry_after: Duration::from_secs(10) });
-        if inner.places.len() >= self.config.live {
+        if inner.entries.len() >= self.config.live {
             return full("the gateway's table of sessions");
         }
         let Some(guests) = self.guests.as_ref().filter(|guests| (guests.is_guest)(principal)) else { return Ok(()) };
-        if inner.places.len() < guests.each.min(guests.together) {
+        if inner.entries.len() < guests.each.min(guests.together) {
             return Ok(());
         }
-        let owners = || inner.places.values().filter_map(|place| Some(&place.live.as_ref()?.principal));
+        let owners = || inner.entries.values().filter_map(|entry| Some(&entry.live.as_ref()?.principal));
         if owners().filter(|owner| *owner == principal).count() >= guests.each {
             return full("this key's share of the gateway's table of sessions");
         }

@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use gembridge_core::limit::Limits;
-use gembridge_core::log::{Attachment, Batch, Draft, From, LogEntry, Pace, SessionLog};
+use gembridge_core::log::{Attachment, Backpressure, Batch, Draft, From, LogEntry, SessionLog};
 use gembridge_core::model::{Dialect, Event, Frame, Principal, Seq, SessionId, Timestamp};
 use gembridge_core::store::SessionRecord;
 use proptest::collection::vec;
@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TryRecvError;
 
 use crate::support::store::MemoryStore;
-use crate::support::world::agent_name;
+use crate::support::test_sessions::agent_name;
 
 struct Bench {
     store: MemoryStore,
@@ -103,7 +103,7 @@ struct Follower {
 
 impl Follower {
     fn attach(bench: &mut Bench, from: From) -> Self {
-        let attachment = bench.log.attach(from, Pace::Own);
+        let attachment = bench.log.attach(from, Backpressure::Own);
         let at = match from {
             From::Now => bench.log.last(),
             From::After(seq) => seq,
@@ -180,7 +180,7 @@ proptest! {
 fn a_number_from_the_future_means_now() {
     let mut bench = Bench::new(Limits::default());
     bench.append(&[1, 1]);
-    let attachment = bench.log.attach(From::After(Seq(99)), Pace::Own);
+    let attachment = bench.log.attach(From::After(Seq(99)), Backpressure::Own);
     assert!(attachment.older.is_none());
     assert_eq!((attachment.snapshot.len(), attachment.last), (0, Seq(2)));
 }
@@ -191,11 +191,11 @@ fn the_memory_is_bounded_by_entries() {
     for _ in 0..100 {
         bench.append(&[0, 0, 0]);
     }
-    let attachment = bench.log.attach(From::After(Seq::START), Pace::Own);
+    let attachment = bench.log.attach(From::After(Seq::START), Backpressure::Own);
     let in_memory: usize = attachment.snapshot.iter().map(|batch| batch.len()).sum();
     assert_eq!(in_memory, 9);
     assert_eq!(attachment.older.map(|older| (older.after, older.until)), Some((Seq(0), Seq(291))));
-    let late = bench.log.attach(From::After(Seq(291)), Pace::Own);
+    let late = bench.log.attach(From::After(Seq(291)), Backpressure::Own);
     assert_eq!(late.older, None, "everything after 291 is in memory");
 }
 
@@ -205,7 +205,7 @@ fn the_memory_is_bounded_by_bytes_of_whatever_kind() {
     let long = "x".repeat(size);
     let prompt = || Event::Prompted {
         prompt: gembridge_core::model::Prompt::text(long.clone()),
-        by: crate::support::world::CLIENT,
+        by: crate::support::test_sessions::CLIENT,
     };
     let events: [fn(&str) -> Event; 4] = [
         |long| Event::Text(long.into()),
@@ -219,7 +219,7 @@ fn the_memory_is_bounded_by_bytes_of_whatever_kind() {
         for _ in 0..50 {
             bench.log.append(vec![Draft { turn: None, event: event.clone(), frame: None }]).unwrap();
         }
-        let attachment = bench.log.attach(From::After(Seq::START), Pace::Own);
+        let attachment = bench.log.attach(From::After(Seq::START), Backpressure::Own);
         assert!(attachment.snapshot.len() < 11, "{} entries of 100 kB are in memory", attachment.snapshot.len());
         assert_eq!(bench.past(&attachment).len(), 50);
     }
@@ -228,9 +228,9 @@ fn the_memory_is_bounded_by_bytes_of_whatever_kind() {
 #[test]
 fn a_batch_larger_than_the_memory_is_still_handed_out_whole() {
     let mut bench = Bench::new(Limits { ring_entries: 2, ring_bytes: 10, ..Limits::default() });
-    let mut follow = bench.log.attach(From::Now, Pace::Own).follow;
+    let mut follow = bench.log.attach(From::Now, Backpressure::Own).follow;
     bench.append(&[100; 5]);
     assert_eq!(follow.try_recv().unwrap().len(), 5);
-    let attachment = bench.log.attach(From::After(Seq::START), Pace::Own);
+    let attachment = bench.log.attach(From::After(Seq::START), Backpressure::Own);
     assert_eq!(bench.past(&attachment).len(), 5);
 }

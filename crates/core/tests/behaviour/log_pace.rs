@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use gembridge_core::limit::Limits;
-use gembridge_core::log::{Draft, From, Pace, SessionLog};
+use gembridge_core::log::{Backpressure, Draft, From, SessionLog};
 use gembridge_core::model::{Event, Principal, Seq, SessionId, Timestamp, TurnId};
 use gembridge_core::store::SessionRecord;
 use tokio::sync::mpsc::error::TryRecvError;
 use tokio::task::JoinSet;
 
 use crate::support::store::MemoryStore;
-use crate::support::world::{World, agent_name, prompt};
+use crate::support::test_sessions::{TestSessions, agent_name, prompt};
 use crate::support::{done, finished, text};
 
 fn narrow() -> Limits {
@@ -44,8 +44,8 @@ fn append(log: &mut SessionLog) {
 async fn a_follower_that_holds_the_agent_loses_nothing_while_it_moves() {
     let limits = narrow();
     let mut log = empty_log(limits);
-    let mut slow = log.attach(From::Now, Pace::HoldAgent).follow;
-    let mut quick = log.attach(From::Now, Pace::Own).follow;
+    let mut slow = log.attach(From::Now, Backpressure::HoldAgent).follow;
+    let mut quick = log.attach(From::Now, Backpressure::Own).follow;
     let mut tasks = JoinSet::new();
     tasks.spawn(async move {
         let mut seen = Vec::new();
@@ -70,7 +70,7 @@ async fn a_follower_that_holds_the_agent_loses_nothing_while_it_moves() {
 async fn a_follower_that_holds_the_agent_and_stands_still_is_dropped() {
     let limits = narrow();
     let mut log = empty_log(limits);
-    let mut stalled = log.attach(From::Now, Pace::HoldAgent).follow;
+    let mut stalled = log.attach(From::Now, Backpressure::HoldAgent).follow;
     for _ in 0..3 {
         append(&mut log);
     }
@@ -94,7 +94,7 @@ async fn a_follower_that_holds_the_agent_and_stands_still_is_dropped() {
 #[tokio::test(start_paused = true)]
 async fn a_follower_that_holds_the_agent_and_leaves_lets_it_go() {
     let mut log = empty_log(narrow());
-    let leaving = log.attach(From::Now, Pace::HoldAgent).follow;
+    let leaving = log.attach(From::Now, Backpressure::HoldAgent).follow;
     for _ in 0..3 {
         append(&mut log);
     }
@@ -108,7 +108,7 @@ async fn a_follower_that_holds_the_agent_and_leaves_lets_it_go() {
 #[tokio::test(start_paused = true)]
 async fn what_waits_for_a_held_follower_is_bounded() {
     let mut log = empty_log(narrow());
-    let _stalled = log.attach(From::Now, Pace::HoldAgent).follow;
+    let _stalled = log.attach(From::Now, Backpressure::HoldAgent).follow;
     for _ in 0..100 {
         append(&mut log);
     }
@@ -118,8 +118,8 @@ async fn what_waits_for_a_held_follower_is_bounded() {
 #[tokio::test(start_paused = true)]
 async fn a_slow_follower_of_its_own_pace_is_dropped_and_slows_nobody() {
     let mut log = empty_log(narrow());
-    let mut slow = log.attach(From::Now, Pace::Own).follow;
-    let mut quick = log.attach(From::Now, Pace::Own).follow;
+    let mut slow = log.attach(From::Now, Backpressure::Own).follow;
+    let mut quick = log.attach(From::Now, Backpressure::Own).follow;
     for seq in 1..=10 {
         append(&mut log);
         assert!(!log.is_held());
@@ -129,31 +129,31 @@ async fn a_slow_follower_of_its_own_pace_is_dropped_and_slows_nobody() {
     assert_eq!(slow.recv().await.unwrap()[0].seq, Seq(1));
     assert_eq!(slow.recv().await.unwrap()[0].seq, Seq(2));
     assert!(slow.recv().await.is_none());
-    let back = log.attach(From::After(Seq(2)), Pace::Own);
+    let back = log.attach(From::After(Seq(2)), Backpressure::Own);
     assert_eq!(back.snapshot[0][0].seq, Seq(3), "it goes on where it was");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_queue_of_no_batches_still_follows() {
     let mut log = empty_log(Limits { follower_batches: 0, ..Limits::default() });
-    let mut follow = log.attach(From::Now, Pace::Own).follow;
+    let mut follow = log.attach(From::Now, Backpressure::Own).follow;
     append(&mut log);
     assert!(follow.try_recv().is_ok());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_held_session_reads_no_more_of_its_agent_and_still_takes_commands() {
-    let mut world = World::with(narrow());
-    let session = world.session().await;
-    let mut only_reader = session.attach(From::Now, Pace::HoldAgent).await.unwrap().follow;
+    let mut test = TestSessions::with(narrow());
+    let session = test.session().await;
+    let mut only_reader = session.attach(From::Now, Backpressure::HoldAgent).await.unwrap().follow;
     prompt(&session, "go").await;
-    let mut agent = world.desk.open("a").await;
+    let mut agent = test.desk.open("a").await;
     agent.expect_prompt("go").await;
     for _ in 0..10 {
         agent.does([text("x")]).await;
         session.describe().await.expect("commands get through");
     }
-    let stored = world.entries(&session).len();
+    let stored = test.entries(&session).len();
     assert!(stored < 8, "{stored} entries although nobody takes them");
     agent.does([done()]).await;
     let mut seen = Vec::new();
@@ -164,5 +164,5 @@ async fn a_held_session_reads_no_more_of_its_agent_and_still_takes_commands() {
     let texts = seen.iter().filter(|event| matches!(event, Event::Text(_))).count();
     assert_eq!(texts, 10, "nothing is lost");
     assert_eq!(seen.last(), Some(&Event::Ended(finished())));
-    assert_eq!(world.entries(&session).last().unwrap().turn, Some(TurnId(1)));
+    assert_eq!(test.entries(&session).last().unwrap().turn, Some(TurnId(1)));
 }

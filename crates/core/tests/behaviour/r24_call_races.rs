@@ -8,15 +8,15 @@ use gembridge_core::driver::Signal;
 use gembridge_core::limit::Limits;
 use gembridge_core::log::LogEntry;
 use gembridge_core::model::{CallId, Event, ToolReturn};
-use gembridge_core::session::{GiveBack, SessionHandle, Unanswered};
+use gembridge_core::session::{SessionHandle, SubmitResults, Unanswered};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::Index;
 
 use crate::support::agent::FakeAgent;
 use crate::support::store::Disk;
+use crate::support::test_sessions::{CLIENT, TestSessions, submit};
 use crate::support::tools::{Call, FakePlace, offer, result, words};
-use crate::support::world::{CLIENT, World, submit};
 use crate::support::{done, done_cancelled, failure, ledger, text};
 
 #[derive(Clone, Debug)]
@@ -57,7 +57,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 struct Play {
-    world: World,
+    test: TestSessions,
     session: SessionHandle,
     agent: Option<FakeAgent>,
     place: Option<FakePlace>,
@@ -67,9 +67,9 @@ struct Play {
 
 impl Play {
     async fn new() -> Self {
-        let world = World::with(Limits { parked_calls: 3, ..Limits::default() });
-        let session = world.session().await;
-        let mut play = Self { world, session, agent: None, place: None, calls: Vec::new() };
+        let test = TestSessions::with(Limits { parked_calls: 3, ..Limits::default() });
+        let session = test.session().await;
+        let mut play = Self { test, session, agent: None, place: None, calls: Vec::new() };
         play.step(Step::Prompt).await;
         play
     }
@@ -99,7 +99,7 @@ impl Play {
             Step::DoneCancelled => self.agent_does(done_cancelled()),
             Step::Failed => self.agent_does(Signal::Failed(failure("failed"))),
             Step::Lost => self.agent_does(Signal::Lost(failure("lost"))),
-            Step::Disk(disk) => self.world.store.set_disk(disk),
+            Step::Disk(disk) => self.test.store.set_disk(disk),
             Step::Pass(millis) => tokio::time::sleep(Duration::from_millis(millis)).await,
             Step::Withdraw(_) => {}
         }
@@ -113,7 +113,7 @@ impl Play {
         }
         let results = which.iter().map(|index| known[index.index(known.len())]);
         let results = results.map(|call| (call, result(&call.to_string()))).collect();
-        drop(self.session.give_back(GiveBack { results, unanswered, by: CLIENT }).await);
+        drop(self.session.submit_results(SubmitResults { results, unanswered, by: CLIENT }).await);
     }
 
     fn agent_does(&self, signal: Signal) {
@@ -126,10 +126,10 @@ impl Play {
     async fn look_around(&mut self) {
         // Time is paused: it moves when nobody has anything left to do.
         tokio::time::sleep(Duration::from_nanos(1)).await;
-        if let Some(request) = self.world.desk.waiting().filter(|request| !request.is_abandoned()) {
+        if let Some(request) = self.test.desk.waiting().filter(|request| !request.is_abandoned()) {
             self.agent = Some(request.accept("agent"));
         }
-        if let Some(place) = self.world.tools.waiting() {
+        if let Some(place) = self.test.tools.waiting() {
             self.place = Some(place);
         }
         if let Some(place) = &mut self.place {
@@ -145,11 +145,11 @@ impl Play {
     }
 
     fn entries(&self) -> Vec<LogEntry> {
-        self.world.entries(&self.session)
+        self.test.entries(&self.session)
     }
 
     async fn finish(mut self) {
-        self.world.store.set_disk(Disk::Sound);
+        self.test.store.set_disk(Disk::Sound);
         self.session.close().await.expect("closing works");
         self.look_around().await;
         let entries = self.entries();

@@ -13,7 +13,7 @@ use proptest::prelude::*;
 
 use crate::support::agent::{FakeAgent, OpenRequest, Order};
 use crate::support::store::Disk;
-use crate::support::world::{CLIENT, World};
+use crate::support::test_sessions::{CLIENT, TestSessions};
 use crate::support::{asked, done, done_cancelled, failure, ledger, option, text, update, usual_ask};
 
 #[derive(Clone, Debug)]
@@ -63,7 +63,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 struct Play {
-    world: World,
+    test: TestSessions,
     session: SessionHandle,
     request: Option<OpenRequest>,
     agent: Option<Actor>,
@@ -99,9 +99,9 @@ impl Actor {
 impl Play {
     async fn new() -> Self {
         let limits = Limits { queued_prompts: 2, open_asks: 2, ring_entries: 5, ..Limits::default() };
-        let world = World::with(limits);
-        let session = world.session().await;
-        Self { world, session, request: None, agent: None, asks: 0, accepted: BTreeSet::new() }
+        let test = TestSessions::with(limits);
+        let session = test.session().await;
+        Self { test, session, request: None, agent: None, asks: 0, accepted: BTreeSet::new() }
     }
 
     async fn step(&mut self, step: Step) {
@@ -128,7 +128,7 @@ impl Play {
                 self.agent_does(asked(usual_ask(self.asks)));
             }
             Step::End(ending) => self.end(ending),
-            Step::Disk(disk) => self.world.store.set_disk(disk),
+            Step::Disk(disk) => self.test.store.set_disk(disk),
             Step::Pass(millis) => tokio::time::sleep(Duration::from_millis(millis)).await,
         }
         self.look_around().await;
@@ -166,32 +166,32 @@ impl Play {
         tokio::time::sleep(Duration::from_nanos(1)).await;
         self.agent = self.agent.take().and_then(|mut actor| actor.listen().then_some(actor));
         self.request = self.request.take().filter(|request| !request.is_abandoned());
-        if let Some(request) = self.world.desk.waiting().filter(|request| !request.is_abandoned()) {
+        if let Some(request) = self.test.desk.waiting().filter(|request| !request.is_abandoned()) {
             assert!(self.request.is_none(), "one agent is opened at a time");
             self.request = Some(request);
         }
         if self.session.is_closed() {
             self.session = self.come_back().await;
         }
-        ledger::check(&self.world.entries(&self.session));
+        ledger::check(&self.test.entries(&self.session));
     }
 
     /// Brings the session back, with space on the disk if it needs that.
     async fn come_back(&mut self) -> SessionHandle {
         let viewer = gembridge_core::session::Viewer::Admin;
-        if let Ok(session) = self.world.sessions.get(self.session.id(), &viewer).await {
+        if let Ok(session) = self.test.sessions.get(self.session.id(), &viewer).await {
             return session;
         }
-        self.world.store.set_disk(Disk::Sound);
-        self.world.get(self.session.id()).await
+        self.test.store.set_disk(Disk::Sound);
+        self.test.get(self.session.id()).await
     }
 
     async fn finish(mut self) {
-        self.world.store.set_disk(Disk::Sound);
+        self.test.store.set_disk(Disk::Sound);
         self.session = self.come_back().await;
         let id = self.session.id();
-        self.world.sessions.shutdown().await;
-        let entries = self.world.store.entries(id);
+        self.test.sessions.shutdown().await;
+        let entries = self.test.store.entries(id);
         ledger::check_settled(&entries);
         let ended: BTreeSet<TurnId> = ledger::outcomes(&entries).into_keys().collect();
         assert_eq!(ended, self.accepted, "what was accepted has ended, and nothing else");

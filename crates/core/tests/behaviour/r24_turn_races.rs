@@ -11,7 +11,7 @@ use gembridge_core::turn::PermissionPolicy;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use crate::support::rig::Rig;
+use crate::support::turn_harness::TurnHarness;
 use crate::support::{asked, done, done_cancelled, failure, option, permission, text, update, usage};
 
 #[derive(Clone, Debug)]
@@ -89,55 +89,55 @@ struct Book {
     withdrawn: Vec<u64>,
 }
 
-fn play(rig: &mut Rig, step: Step, book: &mut Book) {
+fn play(harness: &mut TurnHarness, step: Step, book: &mut Book) {
     match step {
-        Step::Text => rig.agent(text("x")),
+        Step::Text => harness.agent(text("x")),
         Step::Frame(size) => {
             let frame = Frame { dialect: Dialect::Acp, bytes: Bytes::from(vec![0; size]) };
-            rig.agent(Signal::Update(Update { event: Event::Text("y".into()), frame: Some(frame) }));
+            harness.agent(Signal::Update(Update { event: Event::Text("y".into()), frame: Some(frame) }));
         }
-        Step::Usage(tokens) => rig.agent(update(Event::Usage(usage(Some(tokens), None)))),
+        Step::Usage(tokens) => harness.agent(update(Event::Usage(usage(Some(tokens), None)))),
         Step::Ask(kind, options) => {
-            if !rig.turn.is_ended() {
+            if !harness.turn.is_ended() {
                 book.owed.push(book.asks);
             }
-            rig.agent(asked(permission(book.asks, kind, &options)));
+            harness.agent(asked(permission(book.asks, kind, &options)));
             book.asks += 1;
         }
         Step::Withdraw(which) if book.asks > 0 => {
             let ask = AskId(which.index(usize::try_from(book.asks).unwrap()) as u64);
-            if rig.turn.open_asks().any(|open| open.id == ask) {
+            if harness.turn.open_asks().any(|open| open.id == ask) {
                 book.owed.retain(|owed| *owed != ask.0);
                 book.withdrawn.push(ask.0);
             }
-            rig.agent(update(Event::Answered { ask, answer: Answer::Cancelled, by: AnsweredBy::Cancel }));
+            harness.agent(update(Event::Answered { ask, answer: Answer::Cancelled, by: AnsweredBy::Cancel }));
         }
-        Step::Done => rig.agent(done()),
-        Step::DoneCancelled => rig.agent(done_cancelled()),
-        Step::Failed => rig.agent(Signal::Failed(failure("failed"))),
-        Step::Lost => rig.agent(Signal::Lost(failure("lost"))),
-        Step::Cancel => rig.cancel(),
-        Step::Abort => rig.abort(failure("aborted")),
+        Step::Done => harness.agent(done()),
+        Step::DoneCancelled => harness.agent(done_cancelled()),
+        Step::Failed => harness.agent(Signal::Failed(failure("failed"))),
+        Step::Lost => harness.agent(Signal::Lost(failure("lost"))),
+        Step::Cancel => harness.cancel(),
+        Step::Abort => harness.abort(failure("aborted")),
         Step::Answer(which, kind) if book.asks > 0 => {
             let ask = which.index(usize::try_from(book.asks).unwrap()) as u64;
-            let open = rig.turn.open_asks().any(|open| open.id.0 == ask);
-            let taken = rig.answer(ask, option(&format!("{kind:?}")));
+            let open = harness.turn.open_asks().any(|open| open.id.0 == ask);
+            let taken = harness.answer(ask, option(&format!("{kind:?}")));
             assert!(open || taken.is_err(), "a question that is not open takes no answer");
         }
         Step::Withdraw(_) | Step::Answer(..) => {}
-        Step::Wait(millis) => rig.wait(Duration::from_millis(millis)),
+        Step::Wait(millis) => harness.wait(Duration::from_millis(millis)),
     }
 }
 
 /// Checks that each question of the agent was answered once, and that the log tells each that it shows likewise.
-fn check_answers(rig: &Rig, book: &Book) {
+fn check_answers(harness: &TurnHarness, book: &Book) {
     let mut given: BTreeMap<u64, Vec<Answer>> = BTreeMap::new();
-    for (ask, answer) in rig.answers() {
+    for (ask, answer) in harness.answers() {
         given.entry(ask).or_default().push(answer);
     }
     assert_eq!(given.keys().copied().collect::<Vec<_>>(), book.owed, "each question of the agent gets its answer");
     let mut shown: BTreeMap<u64, Vec<Answer>> = BTreeMap::new();
-    for event in &rig.log {
+    for event in &harness.log {
         match event {
             Event::Asked(ask) => assert!(shown.insert(ask.id.0, Vec::new()).is_none(), "asked twice"),
             Event::Answered { ask, answer, .. } => {
@@ -167,21 +167,21 @@ proptest! {
         policy in policy(),
         steps in vec(step(), 0..40),
     ) {
-        let mut rig = Rig::with_policy(limits, policy);
+        let mut harness = TurnHarness::with_policy(limits, policy);
         let mut book = Book::default();
         let mut length_at_end = None;
         for step in steps {
-            play(&mut rig, step, &mut book);
-            let ended = rig.outcome().is_some();
+            play(&mut harness, step, &mut book);
+            let ended = harness.outcome().is_some();
             if ended {
-                let length = *length_at_end.get_or_insert(rig.log.len());
-                prop_assert_eq!(rig.log.len(), length, "nothing is logged after the end");
+                let length = *length_at_end.get_or_insert(harness.log.len());
+                prop_assert_eq!(harness.log.len(), length, "nothing is logged after the end");
             }
-            prop_assert_eq!(rig.turn.deadline().is_none(), ended, "a turn that runs has a deadline");
+            prop_assert_eq!(harness.turn.deadline().is_none(), ended, "a turn that runs has a deadline");
         }
-        rig.wait(Duration::from_hours(1));
-        prop_assert!(rig.outcome().is_some(), "no turn outlives its clocks");
-        prop_assert_eq!(rig.turn.open_asks().count(), 0);
-        check_answers(&rig, &book);
+        harness.wait(Duration::from_hours(1));
+        prop_assert!(harness.outcome().is_some(), "no turn outlives its clocks");
+        prop_assert_eq!(harness.turn.open_asks().count(), 0);
+        check_answers(&harness, &book);
     }
 }

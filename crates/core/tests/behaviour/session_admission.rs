@@ -6,15 +6,15 @@ use gembridge_core::model::{Event, Outcome, Prompt, TurnId};
 use gembridge_core::session::SessionHandle;
 
 use crate::support::follow::Reader;
+use crate::support::test_sessions::{CLIENT, TestSessions, accepted, give, new_session, prompt, submit};
 use crate::support::tools::offer;
-use crate::support::world::{CLIENT, World, accepted, give, new_session, prompt, submit};
 use crate::support::{done, finished, ledger, text};
 
 const FIRST: TurnId = TurnId(1);
 const SECOND: TurnId = TurnId(2);
 
-async fn session_of(world: &World, principal: &str) -> SessionHandle {
-    world.sessions.create(new_session(principal)).await.expect("a session can be made")
+async fn session_of(test: &TestSessions, principal: &str) -> SessionHandle {
+    test.sessions.create(new_session(principal)).await.expect("a session can be made")
 }
 
 fn status(running: usize, waiting: usize) -> AdmissionStatus {
@@ -23,12 +23,12 @@ fn status(running: usize, waiting: usize) -> AdmissionStatus {
 
 #[tokio::test(start_paused = true)]
 async fn r26_prompts_that_wait_behind_their_session_keep_nobody_else_waiting() {
-    let mut world = World::running(5, 256);
+    let mut test = TestSessions::running(5, 256);
     let mut busy = Vec::new();
     for _ in 0..4 {
-        let session = session_of(&world, "eve").await;
+        let session = session_of(&test, "eve").await;
         assert!(accepted(&session, "long").await.is_admitted);
-        let mut agent = world.desk.open("a").await;
+        let mut agent = test.desk.open("a").await;
         agent.expect_prompt("long").await;
         for _ in 0..16 {
             assert!(!accepted(&session, "next").await.is_admitted);
@@ -36,92 +36,92 @@ async fn r26_prompts_that_wait_behind_their_session_keep_nobody_else_waiting() {
         assert!(matches!(session.prompt(Prompt::text("one more"), CLIENT).await, Err(Error::Busy { .. })));
         busy.push((session, agent));
     }
-    assert_eq!(world.admission().status(), status(4, 64));
-    let ann = session_of(&world, "ann").await;
+    assert_eq!(test.admission().status(), status(4, 64));
+    let ann = session_of(&test, "ann").await;
     assert!(accepted(&ann, "hello").await.is_admitted, "nobody who could run is before it");
-    let mut agent = world.desk.open("b").await;
+    let mut agent = test.desk.open("b").await;
     agent.expect_prompt("hello").await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_turn_waits_for_a_permit_and_its_log_says_when_it_had_one() {
-    let mut world = World::running(1, 8);
-    let (ann, bob) = (session_of(&world, "ann").await, session_of(&world, "bob").await);
+    let mut test = TestSessions::running(1, 8);
+    let (ann, bob) = (session_of(&test, "ann").await, session_of(&test, "bob").await);
     prompt(&ann, "first").await;
-    let mut first = world.desk.open("a").await;
+    let mut first = test.desk.open("a").await;
     first.expect_prompt("first").await;
     assert!(!accepted(&bob, "second").await.is_admitted);
-    assert!(world.desk.is_idle(), "no agent is opened for a turn that may not run");
-    assert_eq!(world.admission().status(), status(1, 1));
+    assert!(test.desk.is_idle(), "no agent is opened for a turn that may not run");
+    assert_eq!(test.admission().status(), status(1, 1));
     first.does([done()]).await;
-    let mut second = world.desk.open("b").await;
+    let mut second = test.desk.open("b").await;
     second.expect_prompt("second").await;
     second.does([text("hi"), done()]).await;
-    let mut reader = Reader::of(&bob, &world.store).await;
+    let mut reader = Reader::of(&bob, &test.store).await;
     assert_eq!(reader.until_ended(FIRST).await, finished());
-    assert_eq!(ledger::story(&world.entries(&bob), FIRST), ["prompted", "admitted", "started", "text", "ended"]);
-    assert_eq!(world.admission().status(), status(0, 0));
+    assert_eq!(ledger::story(&test.entries(&bob), FIRST), ["prompted", "admitted", "started", "text", "ended"]);
+    assert_eq!(test.admission().status(), status(0, 0));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_turn_behind_another_of_its_session_says_when_it_was_admitted() {
-    let mut world = World::new();
-    let session = world.session().await;
+    let mut test = TestSessions::new();
+    let session = test.session().await;
     prompt(&session, "first").await;
-    let mut agent = world.desk.open("a").await;
+    let mut agent = test.desk.open("a").await;
     agent.expect_prompt("first").await;
     prompt(&session, "second").await;
     agent.does([done()]).await;
     agent.expect_prompt("second").await;
     agent.does([done()]).await;
-    assert_eq!(Reader::of(&session, &world.store).await.until_ended(SECOND).await, finished());
-    assert_eq!(ledger::story(&world.entries(&session), SECOND), ["prompted", "admitted", "started", "ended"]);
+    assert_eq!(Reader::of(&session, &test.store).await.until_ended(SECOND).await, finished());
+    assert_eq!(ledger::story(&test.entries(&session), SECOND), ["prompted", "admitted", "started", "ended"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_turn_that_is_cancelled_while_it_waits_for_a_permit_is_nobodys_any_more() {
-    let mut world = World::running(1, 8);
-    let (ann, bob) = (session_of(&world, "ann").await, session_of(&world, "bob").await);
+    let mut test = TestSessions::running(1, 8);
+    let (ann, bob) = (session_of(&test, "ann").await, session_of(&test, "bob").await);
     prompt(&ann, "first").await;
-    let mut agent = world.desk.open("a").await;
+    let mut agent = test.desk.open("a").await;
     agent.expect_prompt("first").await;
     prompt(&bob, "second").await;
     bob.cancel().await.unwrap();
-    assert_eq!(Reader::of(&bob, &world.store).await.until_ended(FIRST).await, Outcome::Cancelled);
-    assert_eq!(world.admission().status(), status(1, 0));
+    assert_eq!(Reader::of(&bob, &test.store).await.until_ended(FIRST).await, Outcome::Cancelled);
+    assert_eq!(test.admission().status(), status(1, 0));
     agent.does([done()]).await;
-    assert_eq!(Reader::of(&ann, &world.store).await.until_ended(FIRST).await, finished());
-    assert!(world.desk.is_idle());
+    assert_eq!(Reader::of(&ann, &test.store).await.until_ended(FIRST).await, finished());
+    assert!(test.desk.is_idle());
 }
 
 #[tokio::test(start_paused = true)]
 async fn r19_a_turn_that_finds_no_room_to_wait_is_refused_and_never_was() {
-    let mut world = World::running(1, 0);
-    let (ann, bob) = (session_of(&world, "ann").await, session_of(&world, "bob").await);
+    let mut test = TestSessions::running(1, 0);
+    let (ann, bob) = (session_of(&test, "ann").await, session_of(&test, "bob").await);
     prompt(&ann, "first").await;
-    let mut agent = world.desk.open("a").await;
+    let mut agent = test.desk.open("a").await;
     agent.expect_prompt("first").await;
     assert!(matches!(submit(&bob, "second", None).await, Err(Error::QueueFull(_))));
-    assert!(world.entries(&bob).is_empty());
+    assert!(test.entries(&bob).is_empty());
 }
 
 #[tokio::test(start_paused = true)]
 async fn s29_a_turn_that_waits_for_its_client_lets_others_run() {
-    let mut world = World::running(1, 8);
-    let (session, agent, mut place) = world.with_tools(&["look"]).await;
+    let mut test = TestSessions::running(1, 8);
+    let (session, agent, mut place) = test.with_tools(&["look"]).await;
     let call = place.calls("look", "{}").await;
-    let calls = Reader::of(&session, &world.store).await.until_parked().await;
-    assert_eq!(world.admission().status(), status(0, 0));
-    let bob = session_of(&world, "bob").await;
+    let calls = Reader::of(&session, &test.store).await.until_parked().await;
+    assert_eq!(test.admission().status(), status(0, 0));
+    let bob = session_of(&test, "bob").await;
     assert!(accepted(&bob, "mine").await.is_admitted);
-    let mut other = world.desk.open("b").await;
+    let mut other = test.desk.open("b").await;
     other.expect_prompt("mine").await;
     // The results come while somebody else has the permit: they wait for it.
     let giving = tokio::spawn({
         let session = session.clone();
         async move { give(&session, &[(calls[0], "blue")]).await.map(|resumed| resumed.turn) }
     });
-    while world.admission().status() != status(1, 1) {
+    while test.admission().status() != status(1, 1) {
         tokio::task::yield_now().await;
     }
     let mut call = call;
@@ -129,57 +129,57 @@ async fn s29_a_turn_that_waits_for_its_client_lets_others_run() {
     other.does([done()]).await;
     assert_eq!(giving.await.unwrap().unwrap(), FIRST);
     assert_eq!(call.words().await.1, "blue");
-    assert_eq!(world.admission().status(), status(1, 0));
+    assert_eq!(test.admission().status(), status(1, 0));
     agent.does([done()]).await;
-    assert_eq!(Reader::of(&session, &world.store).await.until_ended(FIRST).await, finished());
-    assert_eq!(world.admission().status(), status(0, 0));
+    assert_eq!(Reader::of(&session, &test.store).await.until_ended(FIRST).await, finished());
+    assert_eq!(test.admission().status(), status(0, 0));
 }
 
 #[tokio::test(start_paused = true)]
 async fn results_that_wait_for_a_permit_are_told_when_their_turn_ends_first() {
-    let mut world = World::running(1, 8);
-    let (session, agent, mut place) = world.with_tools(&["look"]).await;
+    let mut test = TestSessions::running(1, 8);
+    let (session, agent, mut place) = test.with_tools(&["look"]).await;
     let _call = place.calls("look", "{}").await;
-    let calls = Reader::of(&session, &world.store).await.until_parked().await;
-    let bob = session_of(&world, "bob").await;
+    let calls = Reader::of(&session, &test.store).await.until_parked().await;
+    let bob = session_of(&test, "bob").await;
     prompt(&bob, "mine").await;
-    let mut other = world.desk.open("b").await;
+    let mut other = test.desk.open("b").await;
     other.expect_prompt("mine").await;
     let giving = tokio::spawn({
         let session = session.clone();
         async move { give(&session, &[(calls[0], "blue")]).await }
     });
-    while world.admission().status().waiting == 0 {
+    while test.admission().status().waiting == 0 {
         tokio::task::yield_now().await;
     }
     agent.does([done()]).await;
     assert!(matches!(giving.await.unwrap(), Err(Error::NotParked(_))));
-    assert_eq!(world.admission().status(), status(1, 0));
+    assert_eq!(test.admission().status(), status(1, 0));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_turn_that_goes_on_without_results_counts_as_running_again() {
-    let mut world = World::running(1, 8);
-    let (session, agent, mut place) = world.with_tools(&["look"]).await;
+    let mut test = TestSessions::running(1, 8);
+    let (session, agent, mut place) = test.with_tools(&["look"]).await;
     let call = place.calls("look", "{}").await;
-    Reader::of(&session, &world.store).await.until_parked().await;
-    assert_eq!(world.admission().status(), status(0, 0));
+    Reader::of(&session, &test.store).await.until_parked().await;
+    assert_eq!(test.admission().status(), status(0, 0));
     place.withdraws(call.id).await;
     let returned = |entry: &gembridge_core::log::LogEntry| matches!(entry.event, Event::Returned { .. }).then_some(());
-    Reader::of(&session, &world.store).await.until(returned).await;
-    assert_eq!(world.admission().status(), status(1, 0));
+    Reader::of(&session, &test.store).await.until(returned).await;
+    assert_eq!(test.admission().status(), status(1, 0));
     agent.does([done()]).await;
-    assert_eq!(Reader::of(&session, &world.store).await.until_ended(FIRST).await, finished());
-    assert_eq!(world.admission().status(), status(0, 0));
+    assert_eq!(Reader::of(&session, &test.store).await.until_ended(FIRST).await, finished());
+    assert_eq!(test.admission().status(), status(0, 0));
 }
 
 #[tokio::test(start_paused = true)]
 async fn prompts_that_wait_in_a_session_are_bounded_in_bytes_too() {
     let limits = gembridge_core::limit::Limits { queued_bytes: 10, ..Default::default() };
-    let mut world = World::with(limits);
-    let session = world.session().await;
+    let mut test = TestSessions::with(limits);
+    let session = test.session().await;
     prompt(&session, "first").await;
-    let mut agent = world.desk.open("a").await;
+    let mut agent = test.desk.open("a").await;
     agent.expect_prompt("first").await;
     assert!(submit(&session, "longer than ten bytes", Some(offer(&[]))).await.is_ok(), "one may always wait");
     assert!(matches!(submit(&session, "short", None).await, Err(Error::Busy { .. })));

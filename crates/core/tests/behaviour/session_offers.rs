@@ -9,33 +9,35 @@ use gembridge_core::driver::{Driver, Signal};
 use gembridge_core::error::Error;
 use gembridge_core::limit::Limits;
 use gembridge_core::model::{FailureKind, Outcome, Prompt, TurnId};
-use gembridge_core::session::{AgentSetup, Footing, SessionHandle, Sessions, SessionsConfig, Submission, TurnState};
+use gembridge_core::session::{
+    AgentSetup, Precondition, SessionHandle, Sessions, SessionsConfig, Submission, TurnState,
+};
 use gembridge_core::tool_host::Offer;
 use gembridge_core::turn::PermissionPolicy;
 
 use crate::support::agent::scripted_driver;
 use crate::support::follow::Reader;
 use crate::support::store::MemoryStore;
+use crate::support::test_sessions::{CLIENT, TestSessions, agent_name, new_session, prompt, submit};
 use crate::support::tools::offer;
-use crate::support::world::{CLIENT, World, agent_name, new_session, prompt, submit};
 use crate::support::{done, failure, finished, interrupted_by, thought};
 
 async fn after(session: &SessionHandle, turn: u64, text: &str, offer: Offer) -> Result<TurnId, Error> {
-    let footing = Footing::RightAfter(TurnId(turn));
-    let submission = Submission { prompt: Prompt::text(text), by: CLIENT, footing, offer: Some(offer) };
+    let precondition = Precondition::RightAfter(TurnId(turn));
+    let submission = Submission { prompt: Prompt::text(text), by: CLIENT, precondition, offer: Some(offer) };
     session.submit(submission).await.map(|accepted| accepted.turn)
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_prompt_with_tools_waits_until_the_agent_has_read_their_list() {
-    let mut world = World::new();
-    let session = world.session().await;
+    let mut test = TestSessions::new();
+    let session = test.session().await;
     submit(&session, "go", Some(offer(&["look", "touch"]))).await.unwrap();
-    let request = world.desk.next().await;
+    let request = test.desk.next().await;
     let names: Vec<_> = request.spec.tool_servers.iter().map(|server| server.name.to_string()).collect();
     assert_eq!(names, ["ours"], "the agent is told where to look");
     let mut agent = request.accept("a");
-    let mut place = world.tools.next().await;
+    let mut place = test.tools.next().await;
     tokio::time::sleep(Duration::from_secs(9)).await;
     assert!(agent.is_left_alone());
     assert_eq!(session.describe().await.unwrap().turn, TurnState::Opening(TurnId(1)));
@@ -45,23 +47,23 @@ async fn a_prompt_with_tools_waits_until_the_agent_has_read_their_list() {
 
 #[tokio::test(start_paused = true)]
 async fn a_session_without_tools_opens_no_place() {
-    let mut world = World::new();
-    let session = world.session().await;
+    let mut test = TestSessions::new();
+    let session = test.session().await;
     submit(&session, "go", Some(Offer::default())).await.unwrap();
-    let request = world.desk.next().await;
+    let request = test.desk.next().await;
     assert!(request.spec.tool_servers.is_empty());
     request.accept("a").expect_prompt("go").await;
-    assert!(world.tools.waiting().is_none());
+    assert!(test.tools.waiting().is_none());
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_agent_that_does_not_read_the_list_does_not_get_the_prompt() {
-    let mut world = World::new();
-    let session = world.session().await;
-    let mut reader = Reader::of(&session, &world.store).await;
+    let mut test = TestSessions::new();
+    let session = test.session().await;
+    let mut reader = Reader::of(&session, &test.store).await;
     submit(&session, "go", Some(offer(&["look"]))).await.unwrap();
-    let mut agent = world.desk.open("a").await;
-    let mut place = world.tools.next().await;
+    let mut agent = test.desk.open("a").await;
+    let mut place = test.tools.next().await;
     let outcome = reader.until_ended(TurnId(1)).await;
     assert_eq!(interrupted_by(&outcome), Some(FailureKind::ToolsUnread));
     assert!(matches!(&outcome, Outcome::Interrupted(failure) if failure.message.contains("within 10 s")));
@@ -75,9 +77,9 @@ async fn an_agent_that_does_not_read_the_list_does_not_get_the_prompt() {
 
 #[tokio::test(start_paused = true)]
 async fn another_offer_on_a_live_session_waits_for_its_list_and_the_same_does_not() {
-    let mut world = World::new();
-    let (session, mut agent, mut place) = world.with_tools(&["look"]).await;
-    let mut reader = Reader::of(&session, &world.store).await;
+    let mut test = TestSessions::new();
+    let (session, mut agent, mut place) = test.with_tools(&["look"]).await;
+    let mut reader = Reader::of(&session, &test.store).await;
     agent.does([done()]).await;
     reader.until_ended(TurnId(1)).await;
 
@@ -108,9 +110,9 @@ async fn another_offer_on_a_live_session_waits_for_its_list_and_the_same_does_no
 
 #[tokio::test(start_paused = true)]
 async fn a_list_that_is_not_read_again_ends_the_turn_before_it_starts() {
-    let mut world = World::new();
-    let (session, mut agent, _place) = world.with_tools(&["look"]).await;
-    let mut reader = Reader::of(&session, &world.store).await;
+    let mut test = TestSessions::new();
+    let (session, mut agent, _place) = test.with_tools(&["look"]).await;
+    let mut reader = Reader::of(&session, &test.store).await;
     agent.does([done()]).await;
     reader.until_ended(TurnId(1)).await;
     after(&session, 1, "other", offer(&["touch"])).await.unwrap();
@@ -120,14 +122,14 @@ async fn a_list_that_is_not_read_again_ends_the_turn_before_it_starts() {
 
 #[tokio::test(start_paused = true)]
 async fn an_agent_that_was_opened_without_a_place_cannot_be_offered_tools() {
-    let mut world = World::new();
-    let session = world.session().await;
+    let mut test = TestSessions::new();
+    let session = test.session().await;
     prompt(&session, "plain").await;
     let opening = submit(&session, "tools", Some(offer(&["look"]))).await;
     assert_eq!(opening.err(), Some(Error::MovedOn), "the one that is on its way has none either");
-    let mut agent = world.desk.open("a").await;
+    let mut agent = test.desk.open("a").await;
     agent.expect_prompt("plain").await;
-    let mut reader = Reader::of(&session, &world.store).await;
+    let mut reader = Reader::of(&session, &test.store).await;
     agent.does([done()]).await;
     reader.until_ended(TurnId(1)).await;
     assert_eq!(after(&session, 1, "tools", offer(&["look"])).await, Err(Error::MovedOn));
@@ -154,15 +156,15 @@ async fn without_a_tool_host_tools_are_refused_by_name() {
 
 #[tokio::test(start_paused = true)]
 async fn the_place_goes_with_its_agent_and_the_next_agent_gets_another() {
-    let mut world = World::new();
-    let (session, agent, place) = world.with_tools(&["look"]).await;
-    let mut reader = Reader::of(&session, &world.store).await;
+    let mut test = TestSessions::new();
+    let (session, agent, place) = test.with_tools(&["look"]).await;
+    let mut reader = Reader::of(&session, &test.store).await;
     agent.does([thought("hm"), Signal::Lost(failure("gone"))]).await;
     reader.until_ended(TurnId(1)).await;
     assert!(place.is_closed());
     prompt(&session, "again").await;
-    let mut next = world.desk.open("b").await;
-    let mut place = world.tools.next().await;
+    let mut next = test.desk.open("b").await;
+    let mut place = test.tools.next().await;
     assert_eq!(place.reads().await, ["look"], "what was offered still is");
     next.expect_prompt("again").await;
     next.does([done()]).await;
@@ -171,24 +173,24 @@ async fn the_place_goes_with_its_agent_and_the_next_agent_gets_another() {
 
 #[tokio::test(start_paused = true)]
 async fn an_agent_that_is_lost_while_it_reads_ends_the_turn() {
-    let mut world = World::new();
-    let session = world.session().await;
-    let mut reader = Reader::of(&session, &world.store).await;
+    let mut test = TestSessions::new();
+    let session = test.session().await;
+    let mut reader = Reader::of(&session, &test.store).await;
     submit(&session, "go", Some(offer(&["look"]))).await.unwrap();
-    let agent = world.desk.open("a").await;
+    let agent = test.desk.open("a").await;
     agent.does([Signal::Lost(failure("gone"))]).await;
     assert_eq!(interrupted_by(&reader.until_ended(TurnId(1)).await), Some(FailureKind::Crashed));
-    assert!(world.desk.is_idle(), "the next one would fare no better");
+    assert!(test.desk.is_idle(), "the next one would fare no better");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_cancel_reaches_a_prompt_that_waits_for_the_list() {
-    let mut world = World::new();
-    let session = world.session().await;
-    let mut reader = Reader::of(&session, &world.store).await;
+    let mut test = TestSessions::new();
+    let session = test.session().await;
+    let mut reader = Reader::of(&session, &test.store).await;
     submit(&session, "go", Some(offer(&["look"]))).await.unwrap();
-    let mut agent = world.desk.open("a").await;
-    let mut place = world.tools.next().await;
+    let mut agent = test.desk.open("a").await;
+    let mut place = test.tools.next().await;
     session.cancel().await.unwrap();
     assert_eq!(reader.until_ended(TurnId(1)).await, Outcome::Cancelled);
     place.reads().await;
@@ -198,23 +200,23 @@ async fn a_cancel_reaches_a_prompt_that_waits_for_the_list() {
 
 #[tokio::test(start_paused = true)]
 async fn a_session_that_is_closed_while_its_agent_reads_ends_the_turn() {
-    let mut world = World::new();
-    let session = world.session().await;
+    let mut test = TestSessions::new();
+    let session = test.session().await;
     submit(&session, "go", Some(offer(&["look"]))).await.unwrap();
-    let _agent = world.desk.open("a").await;
-    let _place = world.tools.next().await;
+    let _agent = test.desk.open("a").await;
+    let _place = test.tools.next().await;
     session.close().await.unwrap();
-    let ended = crate::support::ledger::outcomes(&world.entries(&session));
+    let ended = crate::support::ledger::outcomes(&test.entries(&session));
     assert_eq!(interrupted_by(&ended[&TurnId(1)]), Some(FailureKind::ShuttingDown));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_turn_that_waits_for_results_may_be_offered_other_tools() {
-    let mut world = World::new();
-    let session = world.session().await;
+    let mut test = TestSessions::new();
+    let session = test.session().await;
     submit(&session, "go", Some(offer(&["look"]))).await.unwrap();
-    let mut agent = world.desk.open("a").await;
-    let mut place = world.tools.next().await;
+    let mut agent = test.desk.open("a").await;
+    let mut place = test.tools.next().await;
     place.reads().await;
     agent.expect_prompt("go").await;
     let nothing_waits = session.offer(TurnId(1), offer(&["touch"])).await;

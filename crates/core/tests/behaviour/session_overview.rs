@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use gembridge_core::error::Error;
 use gembridge_core::limit::Limits;
-use gembridge_core::log::{From, Pace};
+use gembridge_core::log::{Backpressure, From};
 use gembridge_core::model::{Answer, AskId, ClientId, Event, Principal, Seq};
-use gembridge_core::session::{SessionChange, SessionView, Standing, TurnState, Viewer};
+use gembridge_core::session::{SessionChange, SessionStatus, SessionView, TurnState, Viewer};
 use gembridge_core::turn::{Attendance, PermissionPolicy};
 use tokio::sync::broadcast;
 
-use crate::support::rig::{Order, Rig};
-use crate::support::world::{CLIENT, World, new_session, prompt};
+use crate::support::test_sessions::{CLIENT, TestSessions, new_session, prompt};
+use crate::support::turn_harness::{Order, TurnHarness};
 use crate::support::{asked, done, text, usual_ask};
 
 async fn shown(changes: &mut broadcast::Receiver<SessionChange>, fits: impl Fn(&SessionView) -> bool) -> SessionView {
@@ -25,19 +25,19 @@ async fn shown(changes: &mut broadcast::Receiver<SessionChange>, fits: impl Fn(&
 }
 
 fn live(view: &SessionView) -> Option<(TurnState, usize)> {
-    match view.standing {
-        Standing::Live { turn, open_asks, .. } => Some((turn, open_asks)),
-        Standing::Stored => None,
+    match view.status {
+        SessionStatus::Live { turn, open_asks, .. } => Some((turn, open_asks)),
+        SessionStatus::Stored => None,
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_watcher_sees_a_session_run_wait_rest_and_leave() {
-    let mut world = World::new();
-    let mut changes = world.sessions.watch(Viewer::Admin).changes;
-    let session = world.session().await;
+    let mut test = TestSessions::new();
+    let mut changes = test.sessions.watch(Viewer::Admin).changes;
+    let session = test.session().await;
     let turn = prompt(&session, "count").await;
-    let mut agent = world.desk.open("a").await;
+    let mut agent = test.desk.open("a").await;
     agent.expect_prompt("count").await;
     let running = shown(&mut changes, |view| live(view) == Some((TurnState::Running(turn), 0))).await;
     assert_eq!(running.record.title.as_deref(), Some("count"));
@@ -49,28 +49,28 @@ async fn a_watcher_sees_a_session_run_wait_rest_and_leave() {
     session.rename("geese".into()).await.unwrap();
     shown(&mut changes, |view| view.record.title.as_deref() == Some("geese")).await;
     session.close().await.unwrap();
-    shown(&mut changes, |view| view.standing == Standing::Stored).await;
+    shown(&mut changes, |view| view.status == SessionStatus::Stored).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn views_are_those_of_the_viewer_live_or_stored_the_newest_first() {
-    let world = World::new();
-    let one = world.session().await;
-    let two = world.session().await;
-    let other = world.sessions.create(new_session("bob")).await.unwrap();
+    let test = TestSessions::new();
+    let one = test.session().await;
+    let two = test.session().await;
+    let other = test.sessions.create(new_session("bob")).await.unwrap();
     one.close().await.unwrap();
     two.rename("two".into()).await.unwrap();
     let ann = Viewer::Principal(Principal::new("ann"));
     let ids = async |viewer: &Viewer, limit: usize| {
-        let views = world.sessions.views(viewer, limit).await.unwrap();
-        views.iter().map(|view| (view.record.id, view.standing == Standing::Stored)).collect::<Vec<_>>()
+        let views = test.sessions.views(viewer, limit).await.unwrap();
+        views.iter().map(|view| (view.record.id, view.status == SessionStatus::Stored)).collect::<Vec<_>>()
     };
     let mut of_ann = ids(&ann, 10).await;
     of_ann.sort_unstable();
     assert_eq!(of_ann, [(one.id(), true), (two.id(), false)]);
     assert_eq!(ids(&Viewer::Admin, 10).await.len(), 3);
     assert_eq!(ids(&Viewer::Admin, 2).await.len(), 2);
-    let renamed = world.sessions.views(&ann, 10).await.unwrap();
+    let renamed = test.sessions.views(&ann, 10).await.unwrap();
     let renamed = renamed.iter().find(|view| view.record.id == two.id()).unwrap();
     assert_eq!(renamed.record.title.as_deref(), Some("two"), "a live one is newer than its record on disk");
     drop(other);
@@ -78,47 +78,47 @@ async fn views_are_those_of_the_viewer_live_or_stored_the_newest_first() {
 
 #[tokio::test(start_paused = true)]
 async fn a_removed_session_ends_is_told_of_and_is_never_found_again() {
-    let mut world = World::new();
-    let session = world.session().await;
+    let mut test = TestSessions::new();
+    let session = test.session().await;
     prompt(&session, "go").await;
-    let mut agent = world.desk.open("a").await;
+    let mut agent = test.desk.open("a").await;
     agent.expect_prompt("go").await;
     let stranger = Viewer::Principal(Principal::new("bob"));
     let unknown = Err(Error::UnknownSession(session.id().to_string()));
-    assert_eq!(world.sessions.remove(session.id(), &stranger).await, unknown);
-    let mut changes = world.sessions.watch(Viewer::Admin).changes;
-    world.sessions.remove(session.id(), &Viewer::Admin).await.unwrap();
+    assert_eq!(test.sessions.remove(session.id(), &stranger).await, unknown);
+    let mut changes = test.sessions.watch(Viewer::Admin).changes;
+    test.sessions.remove(session.id(), &Viewer::Admin).await.unwrap();
     let removed = loop {
         if let SessionChange::Removed { id, principal } = changes.recv().await.unwrap() {
             break (id, principal);
         }
     };
     assert_eq!(removed, (session.id(), Principal::new("ann")));
-    assert_eq!(world.sessions.remove(session.id(), &Viewer::Admin).await, unknown);
+    assert_eq!(test.sessions.remove(session.id(), &Viewer::Admin).await, unknown);
     assert_eq!(
-        world.sessions.get(session.id(), &Viewer::Admin).await.map(|found| found.id()),
+        test.sessions.get(session.id(), &Viewer::Admin).await.map(|found| found.id()),
         unknown.map(|()| session.id())
     );
-    assert!(world.sessions.views(&Viewer::Admin, 10).await.unwrap().is_empty());
+    assert!(test.sessions.views(&Viewer::Admin, 10).await.unwrap().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
 async fn whoever_joins_late_gets_the_open_questions_wherever_they_stand() {
-    let mut world = World::with(Limits { ring_entries: 2, ..Limits::default() });
-    let session = world.session().await;
+    let mut test = TestSessions::with(Limits { ring_entries: 2, ..Limits::default() });
+    let session = test.session().await;
     let turn = prompt(&session, "go").await;
-    let mut agent = world.desk.open("a").await;
+    let mut agent = test.desk.open("a").await;
     agent.expect_prompt("go").await;
     agent.does([asked(usual_ask(1)), asked(usual_ask(2))]).await;
     for _ in 0..5 {
         agent.does([text("more")]).await;
     }
-    let mut watching = session.attach(From::After(Seq::START), Pace::Own).await.unwrap();
+    let mut watching = session.attach(From::After(Seq::START), Backpressure::Own).await.unwrap();
     while session.describe().await.unwrap().last < Seq(9) {
         watching.follow.recv().await.unwrap();
     }
     session.answer(AskId(1), Answer::Cancelled, CLIENT).await.unwrap();
-    let joined = session.join(From::Now, Pace::Own).await.unwrap();
+    let joined = session.join(From::Now, Backpressure::Own).await.unwrap();
     assert!(joined.attachment.snapshot.is_empty() && joined.attachment.older.is_none());
     let open: Vec<_> = joined.attachment.open.iter().map(|entry| (entry.seq, entry.turn)).collect();
     assert_eq!(open, [(Seq(4), Some(turn))]);
@@ -126,17 +126,17 @@ async fn whoever_joins_late_gets_the_open_questions_wherever_they_stand() {
     assert_eq!(joined.description.turn, TurnState::Running(turn));
     agent.does([done()]).await;
     while !matches!(watching.follow.recv().await.unwrap().last().unwrap().event, Event::Ended(_)) {}
-    let later = session.join(From::Now, Pace::Own).await.unwrap();
+    let later = session.join(From::Now, Backpressure::Own).await.unwrap();
     assert!(later.attachment.open.is_empty());
 }
 
 #[test]
 fn s19_what_needs_a_person_is_refused_at_once_where_there_is_none() {
     for (attendance, answered) in [(Attendance::Nobody, true), (Attendance::Somebody, false)] {
-        let mut rig = Rig::with_policy(Limits::default(), PermissionPolicy::ask_if_attended());
-        rig.attend(attendance);
-        rig.agent(asked(usual_ask(1)));
-        let is_answered = rig.orders.iter().any(|order| matches!(order, Order::Answer(AskId(1), _)));
+        let mut harness = TurnHarness::with_policy(Limits::default(), PermissionPolicy::ask_if_attended());
+        harness.attend(attendance);
+        harness.agent(asked(usual_ask(1)));
+        let is_answered = harness.orders.iter().any(|order| matches!(order, Order::Answer(AskId(1), _)));
         assert_eq!(is_answered, answered, "{attendance:?}");
     }
 }
@@ -149,12 +149,12 @@ async fn s19_a_question_waits_for_whoever_watches_the_list_and_may_see_the_sessi
         (Some(Viewer::Principal(Principal::new("bob"))), false),
         (None, false),
     ] {
-        let mut world = World::new();
-        let session = world.sessions.create(new_session("ann")).await.unwrap();
-        let mut watching = session.attach(From::Now, Pace::Own).await.unwrap();
-        let list = viewer.clone().map(|viewer| world.sessions.watch(viewer));
+        let mut test = TestSessions::new();
+        let session = test.sessions.create(new_session("ann")).await.unwrap();
+        let mut watching = session.attach(From::Now, Backpressure::Own).await.unwrap();
+        let list = viewer.clone().map(|viewer| test.sessions.watch(viewer));
         prompt(&session, "may I").await;
-        let mut agent = world.desk.open("a").await;
+        let mut agent = test.desk.open("a").await;
         agent.expect_prompt("may I").await;
         agent.does([asked(usual_ask(1))]).await;
         while !matches!(watching.follow.recv().await.unwrap().last().unwrap().event, Event::Asked(_)) {}

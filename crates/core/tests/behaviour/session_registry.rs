@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use gembridge_core::admission::GuestLimits;
-use gembridge_core::driver::{Change, Parting};
+use gembridge_core::driver::{Change, CloseMode};
 use gembridge_core::error::Error;
 use gembridge_core::limit::Limits;
 use gembridge_core::log::LogEntry;
@@ -15,23 +15,23 @@ use tokio::task::JoinSet;
 use crate::support::agent::Order;
 use crate::support::follow::Reader;
 use crate::support::store::MemoryStore;
-use crate::support::world::{CLIENT, World, agent_name, new_session, prompt};
+use crate::support::test_sessions::{CLIENT, TestSessions, agent_name, new_session, prompt};
 use crate::support::{asked, done, finished, interrupted_by, ledger, text, usual_ask};
 
 #[tokio::test(start_paused = true)]
 async fn closing_ends_the_running_and_the_waiting_turns_once_each() {
-    let mut world = World::new();
-    let session = world.session().await;
-    let mut reader = Reader::of(&session, &world.store).await;
+    let mut test = TestSessions::new();
+    let session = test.session().await;
+    let mut reader = Reader::of(&session, &test.store).await;
     prompt(&session, "one").await;
     prompt(&session, "two").await;
-    let mut agent = world.desk.open("a").await;
+    let mut agent = test.desk.open("a").await;
     agent.expect_prompt("one").await;
     agent.does([asked(usual_ask(1))]).await;
     reader.until_asked().await;
     let (first, second) = tokio::join!(session.close(), session.close());
     assert_eq!((first, second), (Ok(()), Ok(())));
-    let entries = world.entries(&session);
+    let entries = test.entries(&session);
     ledger::check_settled(&entries);
     for outcome in ledger::outcomes(&entries).values() {
         assert_eq!(interrupted_by(outcome), Some(FailureKind::ShuttingDown));
@@ -43,78 +43,78 @@ async fn closing_ends_the_running_and_the_waiting_turns_once_each() {
 
 #[tokio::test(start_paused = true)]
 async fn shutting_down_ends_everything_and_takes_nothing_new() {
-    let mut world = World::new();
-    let (busy, opening, idle) = (world.session().await, world.session().await, world.session().await);
+    let mut test = TestSessions::new();
+    let (busy, opening, idle) = (test.session().await, test.session().await, test.session().await);
     prompt(&busy, "work").await;
-    let mut agent = world.desk.open("a").await;
+    let mut agent = test.desk.open("a").await;
     agent.expect_prompt("work").await;
     prompt(&opening, "soon").await;
-    let request = world.desk.next().await;
-    world.sessions.shutdown().await;
+    let request = test.desk.next().await;
+    test.sessions.shutdown().await;
     drop(request);
     for session in [&busy, &opening, &idle] {
-        ledger::check_settled(&world.entries(session));
+        ledger::check_settled(&test.entries(session));
         assert!(session.is_closed());
     }
     agent.expect_cancel().await;
-    agent.expect_close(Parting::Release).await;
-    assert!(*world.driver.shut_down.lock().unwrap(), "the agents' processes are gone too");
-    assert!(matches!(world.sessions.create(new_session("ann")).await, Err(Error::Closed)));
-    assert!(matches!(world.sessions.get(idle.id(), &Viewer::Admin).await, Err(Error::Closed)));
+    agent.expect_close(CloseMode::Release).await;
+    assert!(*test.driver.shut_down.lock().unwrap(), "the agents' processes are gone too");
+    assert!(matches!(test.sessions.create(new_session("ann")).await, Err(Error::Closed)));
+    assert!(matches!(test.sessions.get(idle.id(), &Viewer::Admin).await, Err(Error::Closed)));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_change_that_the_agent_never_answers_does_not_hold_up_the_shutdown() {
-    let mut world = World::new();
-    let session = world.session().await;
-    let (_, mut agent) = tokio::join!(session.wake(), world.desk.open("a"));
+    let mut test = TestSessions::new();
+    let session = test.session().await;
+    let (_, mut agent) = tokio::join!(session.wake(), test.desk.open("a"));
     let mut callers = JoinSet::new();
     let caller = session.clone();
     callers.spawn(async move { caller.change(Change::Mode("x".into())).await });
     let Order::Change(_, unanswered) = agent.order().await else { panic!("expected a change") };
-    tokio::time::timeout(Duration::from_mins(10), world.sessions.shutdown()).await.expect("it comes to its end");
+    tokio::time::timeout(Duration::from_mins(10), test.sessions.shutdown()).await.expect("it comes to its end");
     assert_eq!(callers.join_next().await.unwrap().unwrap(), Err(Error::Closed));
     drop(unanswered);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_closed_session_comes_back_with_its_log() {
-    let mut world = World::new();
-    let session = world.session().await;
+    let mut test = TestSessions::new();
+    let session = test.session().await;
     prompt(&session, "one").await;
-    let mut agent = world.desk.open("memory").await;
+    let mut agent = test.desk.open("memory").await;
     agent.expect_prompt("one").await;
     session.close().await.unwrap();
-    let session = world.get(session.id()).await;
-    let mut reader = Reader::of(&session, &world.store).await;
+    let session = test.get(session.id()).await;
+    let mut reader = Reader::of(&session, &test.store).await;
     assert_eq!(interrupted_by(&reader.until_ended(TurnId(1)).await), Some(FailureKind::ShuttingDown));
     assert_eq!(prompt(&session, "two").await, TurnId(2), "turns go on counting");
-    let request = world.desk.next().await;
+    let request = test.desk.next().await;
     assert_eq!(request.wanted(), Some("memory"));
     let mut agent = request.accept("other");
     agent.expect_prompt("two").await;
     reader.until(|entry| matches!(entry.event, Event::AgentReplaced { .. }).then_some(())).await;
     agent.does([done()]).await;
     assert_eq!(reader.until_ended(TurnId(2)).await, finished());
-    ledger::check_settled(&world.entries(&session));
+    ledger::check_settled(&test.entries(&session));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_turn_that_ran_when_the_process_was_killed_is_marked_interrupted() {
-    let mut world = World::new();
-    let session = world.session().await;
-    let mut reader = Reader::of(&session, &world.store).await;
+    let mut test = TestSessions::new();
+    let session = test.session().await;
+    let mut reader = Reader::of(&session, &test.store).await;
     prompt(&session, "one").await;
     prompt(&session, "two").await;
-    let mut agent = world.desk.open("a").await;
+    let mut agent = test.desk.open("a").await;
     agent.expect_prompt("one").await;
     agent.does([text("seen")]).await;
     assert_eq!(reader.until_text().await, "seen");
-    let (store, id) = (world.store.clone(), session.id());
-    drop((world, session, reader, agent));
+    let (store, id) = (test.store.clone(), session.id());
+    drop((test, session, reader, agent));
 
-    let world = World::on(store.clone(), Limits::default(), SessionsConfig::default());
-    let session = world.get(id).await;
+    let test = TestSessions::on(store.clone(), Limits::default(), SessionsConfig::default());
+    let session = test.get(id).await;
     let mut reader = Reader::of(&session, &store).await;
     assert_eq!(reader.until_text().await, "seen", "what a client saw is still there");
     for turn in 1..=2 {
@@ -128,8 +128,8 @@ async fn two_clients_that_ask_for_a_stored_session_at_once_share_it() {
     let (store, record) = (MemoryStore::default(), record());
     let id = record.id;
     store.put(record, left_behind("P1 S1 T1"));
-    let world = World::on(store.clone(), Limits::default(), SessionsConfig::default());
-    let (first, second) = tokio::join!(world.get(id), world.get(id));
+    let test = TestSessions::on(store.clone(), Limits::default(), SessionsConfig::default());
+    let (first, second) = tokio::join!(test.get(id), test.get(id));
     first.rename("by the first".into()).await.unwrap();
     assert_eq!(second.describe().await.unwrap().record.title.as_deref(), Some("by the first"));
     assert_eq!(store.reopenings(), 1, "a log has one writer");
@@ -138,19 +138,19 @@ async fn two_clients_that_ask_for_a_stored_session_at_once_share_it() {
 
 #[tokio::test(start_paused = true)]
 async fn a_session_that_is_on_its_way_out_is_waited_for() {
-    let world = World::new();
-    let mut session = world.session().await;
+    let test = TestSessions::new();
+    let mut session = test.session().await;
     for round in 0..20 {
-        let (closed, back) = tokio::join!(session.close(), world.sessions.get(session.id(), &Viewer::Admin));
+        let (closed, back) = tokio::join!(session.close(), test.sessions.get(session.id(), &Viewer::Admin));
         assert_eq!(closed, Ok(()));
         session = match back.unwrap() {
             // It may have been found just before it closed.
-            found if found.is_closed() => world.get(session.id()).await,
+            found if found.is_closed() => test.get(session.id()).await,
             found => found,
         };
         session.rename(format!("round {round}").into()).await.expect("whoever got it can use it");
     }
-    ledger::check_settled(&world.entries(&session));
+    ledger::check_settled(&test.entries(&session));
 }
 
 /// Entries by a short script: `P1` prompted, `S1` started, `T1` text, `E1` ended, `M` a mode between turns.
@@ -206,13 +206,13 @@ async fn unfinished_turns_are_found_however_little_of_the_log_is_in_memory() {
             let (id, before) = (record.id, left_behind(script));
             store.put(record, before.clone());
             let limits = Limits { ring_entries, ..Limits::default() };
-            let world = World::on(store.clone(), limits, SessionsConfig::default());
-            let session = world.get(id).await;
+            let test = TestSessions::on(store.clone(), limits, SessionsConfig::default());
+            let session = test.get(id).await;
             let entries = store.entries(id);
             ledger::check_settled(&entries);
             let added: Vec<u64> = entries[before.len()..].iter().filter_map(|entry| Some(entry.turn?.0)).collect();
             assert_eq!(added, expected, "`{script}` with {ring_entries} entries in memory");
-            world.sessions.shutdown().await;
+            test.sessions.shutdown().await;
             assert!(session.is_closed());
         }
     }
@@ -225,11 +225,11 @@ async fn a_clock_that_was_set_back_does_not_reorder_the_log() {
     let tomorrow = Timestamp(Timestamp::now().0 + 86_400_000);
     entries.last_mut().unwrap().at = tomorrow;
     store.put(record, entries);
-    let mut world = World::on(store.clone(), Limits::default(), SessionsConfig::default());
-    let session = world.get(id).await;
+    let mut test = TestSessions::on(store.clone(), Limits::default(), SessionsConfig::default());
+    let session = test.get(id).await;
     let mut reader = Reader::of(&session, &store).await;
     prompt(&session, "two").await;
-    let mut agent = world.desk.open("a").await;
+    let mut agent = test.desk.open("a").await;
     agent.expect_prompt("two").await;
     agent.does([done()]).await;
     reader.until_ended(TurnId(2)).await;
@@ -240,27 +240,27 @@ async fn a_clock_that_was_set_back_does_not_reorder_the_log() {
 
 #[tokio::test(start_paused = true)]
 async fn a_session_that_nobody_uses_leaves_the_memory_and_comes_back_when_asked_for() {
-    let mut world = World::new();
-    let session = world.session().await;
+    let mut test = TestSessions::new();
+    let session = test.session().await;
     prompt(&session, "one").await;
-    let mut agent = world.desk.open("a").await;
+    let mut agent = test.desk.open("a").await;
     agent.expect_prompt("one").await;
     agent.does([done()]).await;
-    // Nothing else is there to wait for: the next thing that happens is the parting.
-    agent.expect_close(Parting::Release).await;
-    let session = world.get(session.id()).await;
-    let mut reader = Reader::of(&session, &world.store).await;
+    // Nothing else is there to wait for: the next thing that happens is the close_mode.
+    agent.expect_close(CloseMode::Release).await;
+    let session = test.get(session.id()).await;
+    let mut reader = Reader::of(&session, &test.store).await;
     assert_eq!(reader.until_ended(TurnId(1)).await, finished());
     prompt(&session, "two").await;
-    world.desk.open("b").await.expect_prompt("two").await;
+    test.desk.open("b").await.expect_prompt("two").await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_session_that_somebody_watches_stays_in_memory() {
     let limits = Limits::default();
-    let world = World::with(limits);
-    let session = world.session().await;
-    let reader = Reader::of(&session, &world.store).await;
+    let test = TestSessions::with(limits);
+    let session = test.session().await;
+    let reader = Reader::of(&session, &test.store).await;
     for _ in 0..5 {
         tokio::time::sleep(limits.keep).await;
         assert_eq!(session.describe().await.unwrap().followers, 1);
@@ -275,8 +275,8 @@ async fn a_session_that_somebody_watches_stays_in_memory() {
 #[tokio::test(start_paused = true)]
 async fn using_a_session_keeps_it_for_another_while() {
     let limits = Limits::default();
-    let world = World::with(limits);
-    let session = world.session().await;
+    let test = TestSessions::with(limits);
+    let session = test.session().await;
     for _ in 0..5 {
         tokio::time::sleep(limits.keep * 3 / 4).await;
         session.rename("in use".into()).await.expect("it was used within the time");
@@ -285,13 +285,13 @@ async fn using_a_session_keeps_it_for_another_while() {
 
 #[tokio::test(start_paused = true)]
 async fn another_principals_session_cannot_be_told_from_one_that_does_not_exist() {
-    let world = World::new();
-    let session = world.session().await;
+    let test = TestSessions::new();
+    let session = test.session().await;
     let (ann, bob) = (Viewer::Principal(Principal::new("ann")), Viewer::Principal(Principal::new("bob")));
-    assert!(world.sessions.get(session.id(), &ann).await.is_ok());
-    assert!(world.sessions.get(session.id(), &Viewer::Admin).await.is_ok());
+    assert!(test.sessions.get(session.id(), &ann).await.is_ok());
+    assert!(test.sessions.get(session.id(), &Viewer::Admin).await.is_ok());
     let text_of = async |id: SessionId| {
-        let error = world.sessions.get(id, &bob).await.expect_err("not for bob");
+        let error = test.sessions.get(id, &bob).await.expect_err("not for bob");
         assert!(matches!(error, Error::UnknownSession(_)), "{error:?}");
         error.to_string().replace(&id.to_string(), "<id>")
     };
@@ -299,35 +299,36 @@ async fn another_principals_session_cannot_be_told_from_one_that_does_not_exist(
     assert_eq!(text_of(session.id()).await, unknown, "while it is live");
     session.close().await.unwrap();
     assert_eq!(text_of(session.id()).await, unknown, "while it is only stored");
-    assert_eq!(world.sessions.list(&bob, 10).await.unwrap(), []);
-    assert_eq!(world.sessions.list(&ann, 10).await.unwrap().len(), 1);
+    assert_eq!(test.sessions.list(&bob, 10).await.unwrap(), []);
+    assert_eq!(test.sessions.list(&ann, 10).await.unwrap().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_full_table_of_sessions_refuses_the_next_until_one_has_gone() {
-    let world = World::on(MemoryStore::default(), Limits::default(), SessionsConfig { live: 2 });
-    let (first, _second) = (world.session().await, world.session().await);
-    let refused = world.sessions.create(new_session("ann")).await.map(|session| session.id());
+    let test = TestSessions::on(MemoryStore::default(), Limits::default(), SessionsConfig { live: 2 });
+    let (first, _second) = (test.session().await, test.session().await);
+    let refused = test.sessions.create(new_session("ann")).await.map(|session| session.id());
     assert!(matches!(refused, Err(Error::Busy { .. })), "{refused:?}");
     first.close().await.unwrap();
-    while world.sessions.create(new_session("ann")).await.is_err() {
+    while test.sessions.create(new_session("ann")).await.is_err() {
         tokio::task::yield_now().await;
     }
-    assert_eq!(world.store.list(None, 10).await.unwrap().len(), 3, "a refused session leaves no record");
+    assert_eq!(test.store.list(None, 10).await.unwrap().len(), 3, "a refused session leaves no record");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_session_of_an_agent_that_is_not_configured_is_refused_by_name() {
-    let world = World::new();
+    let test = TestSessions::new();
     let mut new = new_session("ann");
     new.agent = gembridge_core::model::AgentName::new("nobody");
-    let refused = world.sessions.create(new).await.map(|session| session.id());
+    let refused = test.sessions.create(new).await.map(|session| session.id());
     assert!(matches!(&refused, Err(Error::Invalid(text)) if text.contains("`nobody`")), "{refused:?}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn f6_one_guest_cannot_fill_the_table_of_sessions() {
-    let World { sessions, .. } = World::on(MemoryStore::default(), Limits::default(), SessionsConfig { live: 6 });
+    let TestSessions { sessions, .. } =
+        TestSessions::on(MemoryStore::default(), Limits::default(), SessionsConfig { live: 6 });
     let sessions = std::sync::Arc::into_inner(sessions).expect("nobody else has it");
     let is_guest = std::sync::Arc::new(|principal: &Principal| principal.as_str() != "op");
     let sessions = sessions.with_guests(GuestLimits { each: 2, together: 4, is_guest });

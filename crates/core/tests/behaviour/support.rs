@@ -3,10 +3,10 @@
 pub mod agent;
 pub mod follow;
 pub mod ledger;
-pub mod rig;
+pub mod turn_harness;
 pub mod store;
 pub mod tools;
-pub mod world;
+pub mod test_sessions;
 
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ pub async fn says(
     asked: &str,
     answer: &str,
 ) {
-    let turn = world::prompt(session, asked).await;
+    let turn = test_sessions::prompt(session, asked).await;
     agent.expect_prompt(asked).await;
     agent.does([thought("hm"), text(answer), done()]).await;
     assert_eq!(reader.until_ended(turn).await, finished());

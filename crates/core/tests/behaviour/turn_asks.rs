@@ -7,7 +7,7 @@ use gembridge_core::limit::Limits;
 use gembridge_core::model::{Answer, AnsweredBy, Ask, AskBody, AskId, ClientId, Event, OptionKind, ToolKind};
 use gembridge_core::turn::{Attendance, PermissionPolicy};
 
-use crate::support::rig::{Order, Rig};
+use crate::support::turn_harness::{Order, TurnHarness};
 use crate::support::{asked, done, finished, option, permission, text, update, usual_ask};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -16,39 +16,39 @@ use OptionKind::{AllowAlways, AllowOnce, RejectAlways, RejectOnce, Unknown};
 
 #[test]
 fn the_first_answer_wins_and_every_later_one_is_refused() {
-    let mut rig = Rig::new(Limits::default());
-    rig.agent(asked(usual_ask(1)));
-    assert_eq!(rig.answer(1, option("AllowOnce")), Ok(()));
-    assert_eq!(rig.answer(1, option("AllowOnce")), Err(Error::NotAsked), "a duplicate");
-    assert_eq!(rig.answer(1, option("RejectOnce")), Err(Error::NotAsked), "a second thought");
-    assert_eq!(rig.answer(2, option("AllowOnce")), Err(Error::NotAsked), "never asked");
-    assert_eq!(rig.answers(), [(1, option("AllowOnce"))]);
-    assert_eq!(rig.deciders(), [AnsweredBy::Client(ClientId(7))]);
-    rig.agent(done());
-    assert_eq!(rig.answer(1, option("AllowOnce")), Err(Error::NotAsked), "the turn is over");
-    assert_eq!(rig.outcome(), Some(&finished()));
+    let mut harness = TurnHarness::new(Limits::default());
+    harness.agent(asked(usual_ask(1)));
+    assert_eq!(harness.answer(1, option("AllowOnce")), Ok(()));
+    assert_eq!(harness.answer(1, option("AllowOnce")), Err(Error::NotAsked), "a duplicate");
+    assert_eq!(harness.answer(1, option("RejectOnce")), Err(Error::NotAsked), "a second thought");
+    assert_eq!(harness.answer(2, option("AllowOnce")), Err(Error::NotAsked), "never asked");
+    assert_eq!(harness.answers(), [(1, option("AllowOnce"))]);
+    assert_eq!(harness.deciders(), [AnsweredBy::Client(ClientId(7))]);
+    harness.agent(done());
+    assert_eq!(harness.answer(1, option("AllowOnce")), Err(Error::NotAsked), "the turn is over");
+    assert_eq!(harness.outcome(), Some(&finished()));
 }
 
 #[test]
 fn an_answer_that_the_question_does_not_offer_is_refused_and_leaves_it_open() {
-    let mut rig = Rig::new(Limits::default());
-    rig.agent(asked(permission(1, ToolKind::Edit, &[AllowOnce, Unknown])));
+    let mut harness = TurnHarness::new(Limits::default());
+    harness.agent(asked(permission(1, ToolKind::Edit, &[AllowOnce, Unknown])));
     let forged = [option("AllowAlways"), option("Unknown"), option(""), Answer::Result(opaque())];
     for answer in forged {
-        let refused = rig.answer(1, answer.clone());
+        let refused = harness.answer(1, answer.clone());
         assert!(matches!(refused, Err(Error::Invalid(_))), "{answer:?} gave {refused:?}");
     }
-    assert_eq!(rig.orders, [], "the agent hears nothing of it");
-    assert_eq!(rig.answer(1, option("AllowOnce")), Ok(()));
+    assert_eq!(harness.orders, [], "the agent hears nothing of it");
+    assert_eq!(harness.answer(1, option("AllowOnce")), Ok(()));
 }
 
 #[test]
 fn a_form_takes_a_result_and_no_option() {
-    let mut rig = Rig::new(Limits::default());
-    rig.agent(asked(Ask { id: AskId(1), body: AskBody::Form { message: "name?".into() } }));
-    assert!(matches!(rig.answer(1, option("AllowOnce")), Err(Error::Invalid(_))));
-    assert_eq!(rig.answer(1, Answer::Result(opaque())), Ok(()));
-    assert_eq!(rig.answers(), [(1, Answer::Result(opaque()))]);
+    let mut harness = TurnHarness::new(Limits::default());
+    harness.agent(asked(Ask { id: AskId(1), body: AskBody::Form { message: "name?".into() } }));
+    assert!(matches!(harness.answer(1, option("AllowOnce")), Err(Error::Invalid(_))));
+    assert_eq!(harness.answer(1, Answer::Result(opaque())), Ok(()));
+    assert_eq!(harness.answers(), [(1, Answer::Result(opaque()))]);
 }
 
 #[test]
@@ -62,77 +62,77 @@ fn a_question_that_nobody_answers_is_answered_with_no_by_kind_not_by_place() {
     ];
     for (offered, expected) in table {
         let limits = Limits::default();
-        let mut rig = Rig::new(limits);
-        rig.agent(asked(permission(1, ToolKind::Execute, offered)));
-        rig.wait(limits.answer.saturating_sub(SECOND));
-        assert_eq!(rig.orders, []);
-        rig.wait(SECOND);
-        assert_eq!(rig.answers(), [(1, expected)], "offered {offered:?}");
-        assert_eq!(rig.deciders(), [AnsweredBy::Timeout]);
-        assert_eq!(rig.answer(1, option("AllowOnce")), Err(Error::NotAsked), "too late");
-        assert_eq!(rig.outcome(), None, "the agent goes on with its no");
+        let mut harness = TurnHarness::new(limits);
+        harness.agent(asked(permission(1, ToolKind::Execute, offered)));
+        harness.wait(limits.answer.saturating_sub(SECOND));
+        assert_eq!(harness.orders, []);
+        harness.wait(SECOND);
+        assert_eq!(harness.answers(), [(1, expected)], "offered {offered:?}");
+        assert_eq!(harness.deciders(), [AnsweredBy::Timeout]);
+        assert_eq!(harness.answer(1, option("AllowOnce")), Err(Error::NotAsked), "too late");
+        assert_eq!(harness.outcome(), None, "the agent goes on with its no");
     }
 }
 
 #[test]
 fn s19_with_nobody_there_a_question_waits_for_seconds_and_with_somebody_for_minutes() {
     let limits = Limits::default();
-    let mut rig = Rig::new(limits);
-    rig.attend(Attendance::Nobody);
-    rig.agent(asked(usual_ask(1)));
-    rig.wait(4 * SECOND);
-    assert_eq!(rig.orders, []);
-    rig.wait(SECOND);
-    assert_eq!(rig.deciders(), [AnsweredBy::Timeout]);
+    let mut harness = TurnHarness::new(limits);
+    harness.attend(Attendance::Nobody);
+    harness.agent(asked(usual_ask(1)));
+    harness.wait(4 * SECOND);
+    assert_eq!(harness.orders, []);
+    harness.wait(SECOND);
+    assert_eq!(harness.deciders(), [AnsweredBy::Timeout]);
 
-    rig.agent(asked(usual_ask(2)));
-    rig.wait(3 * SECOND);
-    rig.attend(Attendance::Somebody);
-    rig.wait(limits.answer.saturating_sub(10 * SECOND));
-    assert_eq!(rig.orders.len(), 1, "somebody came in time, and takes as long as it takes");
-    rig.attend(Attendance::Nobody);
-    rig.wait(4 * SECOND);
-    assert_eq!(rig.orders.len(), 1, "a client that comes back within seconds finds the question still open");
-    rig.wait(SECOND);
-    assert_eq!(rig.orders.len(), 2);
+    harness.agent(asked(usual_ask(2)));
+    harness.wait(3 * SECOND);
+    harness.attend(Attendance::Somebody);
+    harness.wait(limits.answer.saturating_sub(10 * SECOND));
+    assert_eq!(harness.orders.len(), 1, "somebody came in time, and takes as long as it takes");
+    harness.attend(Attendance::Nobody);
+    harness.wait(4 * SECOND);
+    assert_eq!(harness.orders.len(), 1, "a client that comes back within seconds finds the question still open");
+    harness.wait(SECOND);
+    assert_eq!(harness.orders.len(), 2);
 }
 
 #[test]
 fn the_turns_clocks_stand_still_while_a_question_is_open() {
     let hour = Duration::from_hours(1);
     let limits = Limits { answer: 10 * hour, ..Limits::default() };
-    let mut rig = Rig::new(limits);
-    rig.wait(limits.idle.saturating_sub(SECOND));
-    rig.agent(asked(usual_ask(1)));
-    rig.wait(hour);
-    rig.agent(asked(usual_ask(2)));
-    rig.wait(hour);
-    assert_eq!(rig.answer(1, option("AllowOnce")), Ok(()));
-    rig.wait(hour);
-    assert_eq!(rig.outcome(), None, "the second question is still open");
-    assert_eq!(rig.answer(2, option("AllowOnce")), Ok(()));
-    rig.wait(limits.idle.saturating_sub(SECOND));
-    assert_eq!(rig.orders.len(), 2, "only the two answers went out");
-    assert!(rig.elapsed() > limits.turn);
-    rig.wait(SECOND);
-    assert_eq!(rig.orders.last(), Some(&Order::Cancel), "then the idle clock counts again");
+    let mut harness = TurnHarness::new(limits);
+    harness.wait(limits.idle.saturating_sub(SECOND));
+    harness.agent(asked(usual_ask(1)));
+    harness.wait(hour);
+    harness.agent(asked(usual_ask(2)));
+    harness.wait(hour);
+    assert_eq!(harness.answer(1, option("AllowOnce")), Ok(()));
+    harness.wait(hour);
+    assert_eq!(harness.outcome(), None, "the second question is still open");
+    assert_eq!(harness.answer(2, option("AllowOnce")), Ok(()));
+    harness.wait(limits.idle.saturating_sub(SECOND));
+    assert_eq!(harness.orders.len(), 2, "only the two answers went out");
+    assert!(harness.elapsed() > limits.turn);
+    harness.wait(SECOND);
+    assert_eq!(harness.orders.last(), Some(&Order::Cancel), "then the idle clock counts again");
 }
 
 #[test]
 fn waiting_for_people_does_not_use_up_the_turns_time_but_working_does() {
     let limits = Limits { answer: 1000 * SECOND, idle: 300 * SECOND, turn: 400 * SECOND, ..Limits::default() };
-    let mut rig = Rig::new(limits);
+    let mut harness = TurnHarness::new(limits);
     for id in 0..4 {
-        rig.wait(90 * SECOND);
-        rig.agent(asked(usual_ask(id)));
-        rig.wait(900 * SECOND);
-        assert_eq!(rig.answer(id, option("AllowOnce")), Ok(()));
+        harness.wait(90 * SECOND);
+        harness.agent(asked(usual_ask(id)));
+        harness.wait(900 * SECOND);
+        assert_eq!(harness.answer(id, option("AllowOnce")), Ok(()));
     }
-    rig.agent(text("360 s of work so far"));
-    rig.wait(39 * SECOND);
-    assert!(!rig.orders.contains(&Order::Cancel));
-    rig.wait(SECOND);
-    assert_eq!(rig.orders.last(), Some(&Order::Cancel), "400 s of work");
+    harness.agent(text("360 s of work so far"));
+    harness.wait(39 * SECOND);
+    assert!(!harness.orders.contains(&Order::Cancel));
+    harness.wait(SECOND);
+    assert_eq!(harness.orders.last(), Some(&Order::Cancel), "400 s of work");
 }
 
 #[test]
@@ -152,25 +152,25 @@ fn a_policy_allows_harmless_kinds_once_and_never_for_good() {
         (Read, &[], Some(Answer::Cancelled)),
     ];
     for (kind, offered, expected) in table {
-        let mut rig = Rig::with_policy(Limits::default(), auto.clone());
-        rig.agent(asked(permission(1, kind, offered)));
-        let given = rig.answers().pop().map(|(_, answer)| answer);
+        let mut harness = TurnHarness::with_policy(Limits::default(), auto.clone());
+        harness.agent(asked(permission(1, kind, offered)));
+        let given = harness.answers().pop().map(|(_, answer)| answer);
         assert_eq!(given, expected, "{kind:?} with {offered:?}");
         let by_policy = expected.is_some().then_some(AnsweredBy::Policy);
-        assert_eq!(rig.deciders().pop(), by_policy, "each decision is in the log");
+        assert_eq!(harness.deciders().pop(), by_policy, "each decision is in the log");
     }
 }
 
 #[test]
 fn a_tool_whose_kind_is_not_told_is_asked_about() {
     let everything = PermissionPolicy::ask().with_auto([ToolKind::Read, ToolKind::Other]);
-    let mut rig = Rig::with_policy(Limits::default(), everything);
+    let mut harness = TurnHarness::with_policy(Limits::default(), everything);
     let mut ask = usual_ask(1);
     if let AskBody::Permission { tool, .. } = &mut ask.body {
         tool.kind = None;
     }
-    rig.agent(asked(ask));
-    assert_eq!(rig.turn.open_asks().count(), 1);
+    harness.agent(asked(ask));
+    assert_eq!(harness.turn.open_asks().count(), 1);
 }
 
 #[test]
@@ -182,45 +182,45 @@ fn a_policy_that_rejects_says_no_to_everything() {
         (&[], Answer::Cancelled),
     ];
     for (offered, expected) in table {
-        let mut rig = Rig::with_policy(Limits::default(), PermissionPolicy::reject());
-        rig.agent(asked(permission(1, ToolKind::Read, offered)));
-        rig.agent(asked(Ask { id: AskId(2), body: AskBody::Extension { method: "x/ask".into() } }));
-        assert_eq!(rig.answers(), [(1, expected), (2, Answer::Cancelled)]);
+        let mut harness = TurnHarness::with_policy(Limits::default(), PermissionPolicy::reject());
+        harness.agent(asked(permission(1, ToolKind::Read, offered)));
+        harness.agent(asked(Ask { id: AskId(2), body: AskBody::Extension { method: "x/ask".into() } }));
+        assert_eq!(harness.answers(), [(1, expected), (2, Answer::Cancelled)]);
     }
 }
 
 #[test]
 fn a_question_that_its_agent_takes_back_is_closed_and_not_answered() {
     let limits = Limits::default();
-    let mut rig = Rig::new(limits);
-    rig.agent(asked(usual_ask(1)));
+    let mut harness = TurnHarness::new(limits);
+    harness.agent(asked(usual_ask(1)));
     for _ in 0..2 {
-        rig.agent(update(Event::Answered { ask: AskId(1), answer: Answer::Cancelled, by: AnsweredBy::Cancel }));
+        harness.agent(update(Event::Answered { ask: AskId(1), answer: Answer::Cancelled, by: AnsweredBy::Cancel }));
     }
-    assert_eq!(rig.deciders(), [AnsweredBy::Cancel], "told once");
-    assert_eq!(rig.answer(1, option("AllowOnce")), Err(Error::NotAsked));
-    assert_eq!(rig.orders, [], "the agent does not wait for it any more");
-    rig.wait(limits.idle);
-    assert_eq!(rig.orders, [Order::Cancel], "and the clocks go on");
+    assert_eq!(harness.deciders(), [AnsweredBy::Cancel], "told once");
+    assert_eq!(harness.answer(1, option("AllowOnce")), Err(Error::NotAsked));
+    assert_eq!(harness.orders, [], "the agent does not wait for it any more");
+    harness.wait(limits.idle);
+    assert_eq!(harness.orders, [Order::Cancel], "and the clocks go on");
 }
 
 #[test]
 fn a_storm_of_questions_is_bounded_and_every_one_is_answered() {
     let limits = Limits::default();
-    let mut rig = Rig::new(limits);
+    let mut harness = TurnHarness::new(limits);
     for id in 0..1000 {
-        rig.agent(asked(usual_ask(id)));
+        harness.agent(asked(usual_ask(id)));
     }
-    assert_eq!(rig.turn.open_asks().count(), limits.open_asks);
-    assert_eq!(rig.answers().len(), 1000 - limits.open_asks);
-    assert!(rig.answers().iter().all(|(_, answer)| *answer == option("RejectOnce")));
-    assert_eq!(rig.answer(0, option("AllowOnce")), Ok(()), "those that were taken can still be allowed");
-    rig.agent(asked(usual_ask(1000)));
-    assert_eq!(rig.turn.open_asks().count(), limits.open_asks, "and make room for another");
-    rig.wait(limits.answer);
-    let answered: std::collections::BTreeSet<u64> = rig.answers().iter().map(|(id, _)| *id).collect();
-    assert_eq!((rig.answers().len(), answered.len()), (1001, 1001), "each exactly once");
-    let logged = rig.log.iter().filter(|event| matches!(event, Event::Answered { .. })).count();
+    assert_eq!(harness.turn.open_asks().count(), limits.open_asks);
+    assert_eq!(harness.answers().len(), 1000 - limits.open_asks);
+    assert!(harness.answers().iter().all(|(_, answer)| *answer == option("RejectOnce")));
+    assert_eq!(harness.answer(0, option("AllowOnce")), Ok(()), "those that were taken can still be allowed");
+    harness.agent(asked(usual_ask(1000)));
+    assert_eq!(harness.turn.open_asks().count(), limits.open_asks, "and make room for another");
+    harness.wait(limits.answer);
+    let answered: std::collections::BTreeSet<u64> = harness.answers().iter().map(|(id, _)| *id).collect();
+    assert_eq!((harness.answers().len(), answered.len()), (1001, 1001), "each exactly once");
+    let logged = harness.log.iter().filter(|event| matches!(event, Event::Answered { .. })).count();
     assert_eq!(logged, 1001);
 }
 

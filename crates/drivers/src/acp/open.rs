@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use gembridge_core::driver::{AgentSession as _, Change, Opened, Parting, Resume, SessionSpec, Signal, SlashCommands};
+use gembridge_core::driver::{
+    AgentSession as _, Change, CloseMode, Opened, Resume, SessionSpec, Signal, SlashCommands,
+};
 use gembridge_core::model::{Failure, FailureKind, Model, SessionFacts, Timestamp};
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -35,7 +37,7 @@ pub(super) async fn session(setup: &DriverSetup, lease: Lease, spec: SessionSpec
     let process = Arc::clone(lease.process());
     let ready = match prepared(setup, &process, &spec, lease) {
         Prepared::Ahead(ready) => *ready,
-        Prepared::Place(lease) => match loaded(setup, &process, &spec).await? {
+        Prepared::Lease(lease) => match loaded(setup, &process, &spec).await? {
             Some(half) => half.ready(setup, lease, Resumed::Yes, spec.slash),
             None => fresh(setup, &process, cwd(setup, &process, &spec)?, &spec).await?.ready(
                 setup,
@@ -48,7 +50,7 @@ pub(super) async fn session(setup: &DriverSetup, lease: Lease, spec: SessionSpec
     match ready.apply(setup, &spec).await {
         Ok(()) => Ok(ready.opened(setup, &spec)),
         Err(failure) => {
-            Box::new(ready.session).close(Parting::Release).await;
+            Box::new(ready.session).close(CloseMode::Release).await;
             Err(failure)
         }
     }
@@ -67,7 +69,7 @@ pub(super) async fn ahead(setup: &DriverSetup, process: &Arc<AgentProcess>) -> R
 
 enum Prepared {
     Ahead(Box<Ready>),
-    Place(Lease),
+    Lease(Lease),
 }
 
 /// The session that was made ahead, if it is what was asked for.
@@ -84,7 +86,7 @@ fn prepared(setup: &DriverSetup, process: &Arc<AgentProcess>, spec: &SessionSpec
             let half = Half { name, answer: opened, signals, folder: None };
             Prepared::Ahead(Box::new(half.ready(setup, lease, Resumed::No, spec.slash)))
         }
-        None => Prepared::Place(place),
+        None => Prepared::Lease(place),
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use gembridge_core::BoxFuture;
-use gembridge_core::driver::{AgentSession, Change, Changed, Parting, Signal, SlashCommands, Update};
+use gembridge_core::driver::{AgentSession, Change, Changed, CloseMode, Signal, SlashCommands, Update};
 use gembridge_core::model::{
     Answer, AskBody, AskId, Content, Event, Failure, FailureKind, Model, Opaque, OptionKind, Prompt, ToolCall,
     ToolCallId, ToolStatus,
@@ -192,20 +192,20 @@ impl AgentSession for AcpSession {
         self.changing(change)
     }
 
-    fn close(self: Box<Self>, parting: Parting) -> BoxFuture<'static, ()> {
+    fn close(self: Box<Self>, parting: CloseMode) -> BoxFuture<'static, ()> {
         // At once: whoever opens a session next must not get a place in a process that does not obey.
-        if parting == Parting::Kill {
+        if parting == CloseMode::Kill {
             self.condemn();
         }
         Box::pin(async move {
             match parting {
-                Parting::Release if self.lease.process().abilities().close => {
+                CloseMode::Release if self.lease.process().abilities().close => {
                     let params = json!({ "sessionId": self.name });
                     if let Err(failure) = self.lease.connection().call("session/close", &params, CLOSE).await {
                         tracing::debug!(%failure, "the agent did not close a session");
                     }
                 }
-                Parting::Release | Parting::Kill => {}
+                CloseMode::Release | CloseMode::Kill => {}
             }
         })
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use gembridge_core::log::{From, Pace};
+use gembridge_core::log::{Backpressure, From};
 use gembridge_core::model::{Event, FailureKind, Seq};
 use gembridge_core::session::TurnState;
 
@@ -37,7 +37,7 @@ async fn r7_a_follower_that_may_hold_the_agent_blocks_its_pipe_until_it_loses_it
     });
     let fixture = plan.start();
     let client = fixture.session().await;
-    let mut stalled = client.handle.attach(From::After(Seq::START), Pace::HoldAgent).await.unwrap();
+    let mut stalled = client.handle.attach(From::After(Seq::START), Backpressure::HoldAgent).await.unwrap();
     let turn = client.prompt("say drained").await;
     fixture.received("session/prompt", 1).await;
     let blocked_at = written_until_it_stops(&fixture).await;
@@ -61,7 +61,7 @@ async fn r7_a_follower_that_catches_up_keeps_its_place_and_misses_nothing() {
     });
     let fixture = plan.start();
     let client = fixture.session().await;
-    let mut slow = client.handle.attach(From::After(Seq::START), Pace::HoldAgent).await.unwrap();
+    let mut slow = client.handle.attach(From::After(Seq::START), Backpressure::HoldAgent).await.unwrap();
     client.prompt("chunks 20000").await;
     let (mut seen, mut last) = (String::new(), slow.last);
     'turn: while let Some(batch) = slow.follow.recv().await {
@@ -90,7 +90,7 @@ async fn r7_one_slow_subscriber_never_slows_the_others() {
     });
     let fixture = plan.start();
     let mut reader = fixture.session().await;
-    let mut stalled = reader.handle.attach(From::After(Seq::START), Pace::Own).await.unwrap();
+    let mut stalled = reader.handle.attach(From::After(Seq::START), Backpressure::Own).await.unwrap();
     let turned = reader.turn("chunks 30000").await;
     assert_eq!(turned.events().filter(|event| matches!(event, Event::Text(_))).count(), 30_000);
     turned.finished();

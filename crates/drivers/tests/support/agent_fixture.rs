@@ -11,7 +11,7 @@ use std::time::Duration;
 use gembridge_core::admission::Admission;
 use gembridge_core::driver::SlashCommands;
 use gembridge_core::limit::Limits;
-use gembridge_core::log::{Attachment, From, LogEntry, Pace};
+use gembridge_core::log::{Attachment, Backpressure, From, LogEntry};
 use gembridge_core::model::{
     AgentName, Answer, Ask, AskId, ClientId, Event, Failure, FailureKind, Outcome, Principal, Prompt, Seq, Stop, TurnId,
 };
@@ -272,7 +272,7 @@ pub struct Client {
 
 impl Client {
     pub async fn attach(handle: SessionHandle) -> Self {
-        let attachment = handle.attach(From::After(Seq::START), Pace::Own).await.unwrap();
+        let attachment = handle.attach(From::After(Seq::START), Backpressure::Own).await.unwrap();
         let seen = attachment.snapshot.iter().flat_map(|batch| batch.iter().cloned()).collect();
         Self { handle, attachment, seen, taken: 0 }
     }
@@ -346,7 +346,7 @@ impl Client {
 
     /// How often the log says that this turn ended. Looks at the whole log as it is now.
     pub async fn ends_of(&self, turn: TurnId) -> usize {
-        let whole = self.handle.attach(From::After(Seq::START), Pace::Own).await.unwrap();
+        let whole = self.handle.attach(From::After(Seq::START), Backpressure::Own).await.unwrap();
         assert_eq!(whole.older, None, "the whole log is in memory");
         let entries = whole.snapshot.iter().flat_map(|batch| batch.iter());
         entries.filter(|entry| entry.turn == Some(turn) && matches!(entry.event, Event::Ended(_))).count()

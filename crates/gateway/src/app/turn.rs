@@ -3,7 +3,7 @@
 use std::io::IsTerminal as _;
 use std::time::Instant;
 
-use gembridge_core::log::{Batch, From, Pace};
+use gembridge_core::log::{Backpressure, Batch, From};
 use gembridge_core::model::{Answer, Ask, AskBody, ClientId, Event, Outcome, Prompt, Seq, TurnId};
 use gembridge_core::session::{Joined, Presence, SessionHandle};
 use tokio::sync::mpsc;
@@ -61,7 +61,7 @@ impl<'a> Conversation<'a> {
         agent: &str,
     ) -> Result<Self, CommandError> {
         let interrupts = Interrupts::new().map_err(anyhow::Error::from)?;
-        let joined = session.join(From::Now, Pace::HoldAgent).await.map_err(core_error)?;
+        let joined = session.join(From::Now, Backpressure::HoldAgent).await.map_err(core_error)?;
         let Joined { attachment, presence, .. } = joined;
         let presence = (answers != Answers::Nobody).then_some(presence);
         let waiting_for = format!("waiting for {agent}");
@@ -102,7 +102,8 @@ impl<'a> Conversation<'a> {
     /// A follower is let go when the log cannot be written, and when it stood still for too long: what it missed, or
     /// why there is nothing more.
     async fn join_again(&mut self) -> Result<Vec<Batch>, CommandError> {
-        let attachment = self.session.attach(From::After(self.seen), Pace::HoldAgent).await.map_err(core_error)?;
+        let attachment =
+            self.session.attach(From::After(self.seen), Backpressure::HoldAgent).await.map_err(core_error)?;
         if attachment.older.is_some() {
             let id = self.session.id();
             let sentence = format!("the output stood still for too long; the answer is kept in session `{id}`");

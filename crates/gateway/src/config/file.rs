@@ -23,13 +23,13 @@ pub struct File {
 /// Reads the text of a settings file. `path` is for messages only.
 pub fn parse(path: &Path, text: &str) -> Result<File, ConfigError> {
     let document = DeTable::parse(text).map_err(|error| malformed(path, text, &error, &[]))?;
-    let mut walk = Walk { path, text, root: &Node::root(), places: Vec::new() };
+    let mut walk = Walk { path, text, root: &Node::root(), spans: Vec::new() };
     walk.table(document.get_ref(), walk.root, &Key::default())?;
-    let places = walk.places;
+    let spans = walk.spans;
     // The typed reading finds wrong values; its result is not needed, since layers are joined as tables.
-    let _checked: Settings = typed(path, text, &places)?;
-    let table = typed(path, text, &places)?;
-    let lines = places
+    let _checked: Settings = typed(path, text, &spans)?;
+    let table = typed(path, text, &spans)?;
+    let lines = spans
         .into_iter()
         .filter(|place| place.is_leaf)
         .map(|place| (place.key, line_of(text, place.span.start)))
@@ -37,12 +37,12 @@ pub fn parse(path: &Path, text: &str) -> Result<File, ConfigError> {
     Ok(File { table, lines })
 }
 
-fn typed<T: DeserializeOwned>(path: &Path, text: &str, places: &[Place]) -> Result<T, ConfigError> {
-    toml::from_str(text).map_err(|error| malformed(path, text, &error, places))
+fn typed<T: DeserializeOwned>(path: &Path, text: &str, spans: &[KeySpan]) -> Result<T, ConfigError> {
+    toml::from_str(text).map_err(|error| malformed(path, text, &error, spans))
 }
 
 /// Where a key and its value stand in the text.
-struct Place {
+struct KeySpan {
     key: Key,
     span: Range<usize>,
     is_leaf: bool,
@@ -52,7 +52,7 @@ struct Walk<'a> {
     path: &'a Path,
     text: &'a str,
     root: &'a Node,
-    places: Vec<Place>,
+    spans: Vec<KeySpan>,
 }
 
 impl Walk<'_> {
@@ -65,10 +65,10 @@ impl Walk<'_> {
             let span = name.span().start..value.span().end.max(name.span().end);
             match (value.get_ref(), inner) {
                 (DeValue::Table(deeper), Node::Section(_) | Node::Names(_)) => {
-                    self.places.push(Place { key: key.clone(), span, is_leaf: false });
+                    self.spans.push(KeySpan { key: key.clone(), span, is_leaf: false });
                     self.table(deeper, inner, &key)?;
                 }
-                _ => self.places.push(Place { key, span, is_leaf: true }),
+                _ => self.spans.push(KeySpan { key, span, is_leaf: true }),
             }
         }
         Ok(())
@@ -96,10 +96,10 @@ impl Walk<'_> {
     }
 }
 
-fn malformed(path: &Path, text: &str, error: &toml::de::Error, places: &[Place]) -> ConfigError {
+fn malformed(path: &Path, text: &str, error: &toml::de::Error, spans: &[KeySpan]) -> ConfigError {
     let span = error.span().unwrap_or(0..0);
     // The innermost key around the error; the message alone does not say which one it is.
-    let key = places
+    let key = spans
         .iter()
         .filter(|place| place.span.start <= span.start && span.end <= place.span.end)
         .min_by_key(|place| place.span.len());

@@ -9,7 +9,7 @@ use std::time::Duration;
 use gembridge_api::identity::Rank;
 use gembridge_core::error::Error;
 use gembridge_core::model::AgentName;
-use gembridge_core::session::{Description, SessionHandle, Sessions, Standing, TurnState};
+use gembridge_core::session::{Description, SessionHandle, SessionStatus, Sessions, TurnState};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
@@ -97,7 +97,7 @@ impl Housekeeping {
     fn idle(&self, agent: &AgentName) -> Vec<Idle<SessionHandle>> {
         let idle = |session: SessionHandle| {
             let view = self.sessions.view(session.id())?;
-            let is_idle = session.has_agent() && view.record.agent == *agent && seems_idle(view.standing);
+            let is_idle = session.has_agent() && view.record.agent == *agent && seems_idle(view.status);
             let owner = view.record.principal.clone();
             is_idle.then(|| Idle {
                 rank: if self.keys.is_operator(&owner) { Rank::Admin } else { Rank::User },
@@ -113,7 +113,7 @@ impl Housekeeping {
     async fn clear(&self) {
         // Those that work are left alone: a thousand of them, asked five times a second, would do little else.
         let mut live = self.sessions.live();
-        live.retain(|session| self.sessions.view(session.id()).is_none_or(|view| seems_idle(view.standing)));
+        live.retain(|session| self.sessions.view(session.id()).is_none_or(|view| seems_idle(view.status)));
         // Most of the time there is nothing to do, and nobody is asked.
         if live.len() <= self.most.values().copied().min().unwrap_or(usize::MAX) {
             return;
@@ -138,10 +138,10 @@ impl Housekeeping {
 }
 
 /// As it looked the last time that it changed. What it says of itself is asked before it goes.
-fn seems_idle(standing: Standing) -> bool {
-    match standing {
-        Standing::Live { turn, queued, .. } => turn == TurnState::Idle && queued == 0,
-        Standing::Stored => false,
+fn seems_idle(status: SessionStatus) -> bool {
+    match status {
+        SessionStatus::Live { turn, queued, .. } => turn == TurnState::Idle && queued == 0,
+        SessionStatus::Stored => false,
     }
 }
 

@@ -56,10 +56,10 @@ impl Operator {
 
     fn session_counts(&self) -> SessionCounts {
         let mut counts = SessionCounts::default();
-        for standing in self.sessions.standings() {
+        for status in self.sessions.statuses() {
             counts.live += 1;
-            counts.running += usize::from(standing.is_running());
-            counts.waiting += usize::from(standing.is_waiting());
+            counts.running += usize::from(status.is_running());
+            counts.waiting += usize::from(status.is_waiting());
         }
         counts
     }

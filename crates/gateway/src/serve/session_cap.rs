@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use gembridge_api::identity::{Identity, Rank};
 use gembridge_core::BoxFuture;
-use gembridge_core::driver::{AgentSession, Change, Changed, Driver, Opened, Parting, SessionSpec};
+use gembridge_core::driver::{AgentSession, Change, Changed, CloseMode, Driver, Opened, SessionSpec};
 use gembridge_core::model::{
     AgentFacts, AgentName, Answer, AskId, Failure, FailureKind, Principal, Prompt, SessionFacts,
 };
@@ -137,7 +137,7 @@ impl AgentSession for CappedSession {
         self.inner.change(change)
     }
 
-    fn close(self: Box<Self>, parting: Parting) -> BoxFuture<'static, ()> {
+    fn close(self: Box<Self>, parting: CloseMode) -> BoxFuture<'static, ()> {
         let Self { inner, permit } = *self;
         let closing = inner.close(parting);
         Box::pin(async move {

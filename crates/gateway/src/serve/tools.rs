@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use gembridge_core::BoxFuture;
 use gembridge_core::model::Failure;
-use gembridge_core::tool_host::{Format, FormatSpec, Offer, ToolBoard, ToolHost, ToolPlace};
+use gembridge_core::tool_host::{Format, FormatSpec, HostedTools, Offer, ToolHost, ToolList};
 use gembridge_drivers::profile::Profile;
 use gembridge_tools::{Config, ToolBridge};
 
@@ -33,9 +33,9 @@ const SETTLING: Duration = Duration::from_millis(750);
 pub struct Patient(pub ToolBridge);
 
 impl ToolHost for Patient {
-    fn open(&self) -> Result<ToolPlace, Failure> {
+    fn open(&self) -> Result<HostedTools, Failure> {
         let place = self.0.open()?;
-        Ok(ToolPlace { board: Box::new(PatientBoard { inner: place.board, list: List::Unread }), ..place })
+        Ok(HostedTools { board: Box::new(PatientBoard { inner: place.board, list: List::Unread }), ..place })
     }
 
     fn format(&self, wanted: &FormatSpec) -> Result<Arc<dyn Format>, String> {
@@ -44,7 +44,7 @@ impl ToolHost for Patient {
 }
 
 struct PatientBoard {
-    inner: Box<dyn ToolBoard>,
+    inner: Box<dyn ToolList>,
     list: List,
 }
 
@@ -54,7 +54,7 @@ enum List {
     Read,
 }
 
-impl ToolBoard for PatientBoard {
+impl ToolList for PatientBoard {
     fn offer(&mut self, offer: Offer) -> BoxFuture<'static, ()> {
         let read = self.inner.offer(offer);
         match std::mem::replace(&mut self.list, List::Read) {

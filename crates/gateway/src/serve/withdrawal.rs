@@ -6,7 +6,7 @@ use std::sync::Arc;
 use gembridge_api::identity::Rank;
 use gembridge_api::keys::KeyRing as _;
 use gembridge_core::BoxFuture;
-use gembridge_core::driver::{AgentSession, Change, Changed, Opened, Parting};
+use gembridge_core::driver::{AgentSession, Change, Changed, CloseMode, Opened};
 use gembridge_core::model::{Answer, AskId, Failure, FailureKind, Principal, Prompt};
 use gembridge_core::session::Sessions;
 use tokio::task::JoinSet;
@@ -105,7 +105,7 @@ impl AgentSession for OperatorSession {
         self.agent.process()
     }
 
-    fn close(self: Box<Self>, parting: Parting) -> BoxFuture<'static, ()> {
+    fn close(self: Box<Self>, parting: CloseMode) -> BoxFuture<'static, ()> {
         self.agent.close(parting)
     }
 }

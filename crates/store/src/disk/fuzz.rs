@@ -5,7 +5,7 @@ use gembridge_core::model::Event;
 use gembridge_testkit::fuzz::{Fuzz, beginning, signature};
 
 use super::record::{self, InBatch};
-use super::segment::{self, Place, Scan};
+use super::segment::{self, LogPosition, Scan};
 
 const WORDS: &[&str] = &["{\"Text\":\"", "\"Prompted\"", "\"Ended\"", "\"ToolCall\"", "\\ud83d", "\0\0\0\0"];
 
@@ -44,7 +44,7 @@ fn s31_fuzz_log_segments() {
     let folder = tempfile::tempdir().unwrap();
     Fuzz::named("log-segments").words(WORDS).check(move |input| {
         std::fs::write(segment::path(folder.path(), 1), input).unwrap();
-        let mut scan = Scan::new(folder.path(), Place::START);
+        let mut scan = Scan::new(folder.path(), LogPosition::START);
         let mut read = Vec::new();
         let ended = loop {
             match scan.next() {

@@ -13,14 +13,14 @@ use gembridge_core::store::{StoreError, TurnStart};
 
 use super::files::{failure, read_up_to};
 use super::record::{Head, u32_at, u64_at};
-use super::segment::Place;
+use super::segment::LogPosition;
 
 pub(super) const ENTRY: usize = 56;
 const IS_TURN: u8 = 1;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Signpost {
-    pub place: Place,
+    pub place: LogPosition,
     /// The turn that begins here.
     pub turn: Option<(TurnId, Timestamp)>,
 }
@@ -41,13 +41,13 @@ pub(super) fn path(dir: &Path) -> PathBuf {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Surveyor {
     pub newest_turn: Option<TurnId>,
-    pub last: Place,
+    pub last: LogPosition,
     pub spacing: u64,
 }
 
 impl Surveyor {
     /// The signpost for the record that begins at `place`, if it needs one.
-    pub fn survey(&mut self, place: Place, head: Head) -> Option<Signpost> {
+    pub fn survey(&mut self, place: LogPosition, head: Head) -> Option<Signpost> {
         let begins = head.turn.filter(|turn| self.newest_turn.is_none_or(|newest| *turn > newest));
         let is_far =
             place.segment != self.last.segment || place.offset.saturating_sub(self.last.offset) >= self.spacing;
@@ -112,7 +112,7 @@ impl View {
         let Some(file) = &self.file else { return Ok(true) };
         let len = usize::try_from(self.entries * ENTRY as u64).unwrap_or(usize::MAX);
         let bytes = read_up_to(file, 0, len).map_err(Unreadable::File)?;
-        let mut last = Place { seq: 0, segment: 0, offset: 0 };
+        let mut last = LogPosition { seq: 0, segment: 0, offset: 0 };
         Ok(bytes.chunks(ENTRY).all(|bytes| {
             let place = decode(bytes).map(|stored| stored.signpost.place);
             place.is_some_and(|place| std::mem::replace(&mut last, place) <= place)
@@ -120,12 +120,12 @@ impl View {
     }
 
     /// The last border at or before entry `seq`.
-    pub fn place_before(&self, seq: u64) -> Result<Place, Unreadable> {
+    pub fn place_before(&self, seq: u64) -> Result<LogPosition, Unreadable> {
         if let Some(near) = self.pending.iter().rev().find(|post| post.place.seq <= seq) {
             return Ok(near.place);
         }
         let (mut low, mut high) = (0, self.entries);
-        let mut best = Place::START;
+        let mut best = LogPosition::START;
         while low < high {
             let middle = low + (high - low) / 2;
             let place = self.stored(middle)?.signpost.place;
@@ -196,7 +196,7 @@ fn decode(bytes: &[u8]) -> Option<Stored> {
     if bytes.len() != ENTRY || u32_at(bytes, 0)? != crc32fast::hash(&bytes[4..]) {
         return None;
     }
-    let place = Place { seq: u64_at(bytes, 8)?, segment: u64_at(bytes, 16)?, offset: u64_at(bytes, 24)? };
+    let place = LogPosition { seq: u64_at(bytes, 8)?, segment: u64_at(bytes, 16)?, offset: u64_at(bytes, 24)? };
     let turn = (TurnId(u64_at(bytes, 32)?), Timestamp(u64_at(bytes, 40)?));
     let turn = (bytes[4] & IS_TURN != 0).then_some(turn);
     // Entries are numbered from 1, so a stretch of zeros is no signpost.

@@ -11,7 +11,7 @@ use gembridge_core::store::StoreError;
 use super::files::{Files, failure, read_up_to, write_all_at};
 use super::index::{self, ENTRY, Signpost, View};
 use super::recover::{self, Found};
-use super::segment::{Place, Segment};
+use super::segment::{LogPosition, Segment};
 
 pub(super) struct Live {
     pub id: SessionId,
@@ -31,12 +31,12 @@ pub(super) enum Access {
 struct State {
     access: Access,
     /// After the last entry that was acknowledged.
-    end: Place,
+    end: LogPosition,
     /// Everything before it survives a power cut.
-    durable: Place,
+    durable: LogPosition,
     /// Set when a sync failed: the kernel may have dropped what was written before this place and will not say so
     /// again, so the next sync has to write it once more.
-    suspect: Option<Place>,
+    suspect: Option<LogPosition>,
     /// The segments that hold anything after `durable`, oldest first.
     unsynced: Vec<Arc<Segment>>,
     index: Index,
@@ -48,7 +48,7 @@ struct Index {
     newest_turn: u64,
     /// Signposts that wait until what they point to is durable.
     pending: Vec<Signpost>,
-    last_written: Option<Place>,
+    last_written: Option<LogPosition>,
 }
 
 impl Live {
@@ -64,7 +64,7 @@ impl Live {
         let state = State {
             access: Access::Open,
             end: found.end,
-            durable: found.durable.unwrap_or(Place::START),
+            durable: found.durable.unwrap_or(LogPosition::START),
             suspect: None,
             unsynced,
             index,
@@ -85,7 +85,7 @@ impl Live {
         self.lock().access = access;
     }
 
-    pub fn end(&self) -> Place {
+    pub fn end(&self) -> LogPosition {
         self.lock().end
     }
 
@@ -102,14 +102,14 @@ impl Live {
     }
 
     /// Makes known what was written.
-    pub fn advanced(&self, end: Place, signposts: &mut Vec<Signpost>) {
+    pub fn advanced(&self, end: LogPosition, signposts: &mut Vec<Signpost>) {
         let mut state = self.lock();
         state.end = end;
         state.index.pending.append(signposts);
     }
 
     /// Returns when everything before `upto` survives a power cut. Called by the syncer only.
-    pub fn make_durable(&self, upto: Place, files: &dyn Files) -> Result<(), StoreError> {
+    pub fn make_durable(&self, upto: LogPosition, files: &dyn Files) -> Result<(), StoreError> {
         let (segments, durable, suspect) = {
             let state = self.lock();
             if state.access == Access::Deleted {
@@ -160,8 +160,8 @@ impl Live {
     fn write_again(
         &self,
         segments: &[Arc<Segment>],
-        from: Place,
-        to: Place,
+        from: LogPosition,
+        to: LogPosition,
         files: &dyn Files,
     ) -> Result<(), StoreError> {
         recover::verify(&self.dir, from, to)?;
@@ -185,7 +185,7 @@ impl Live {
 
 impl Index {
     /// Writes the signposts that became true. A failure costs nothing but a longer search: they stay pending.
-    fn write(&mut self, durable: Place, dir: &std::path::Path, files: &dyn Files) {
+    fn write(&mut self, durable: LogPosition, dir: &std::path::Path, files: &dyn Files) {
         let ripe = self.pending.partition_point(|post| post.place.seq < durable.seq);
         let mut posts: Vec<_> = self.pending[..ripe].to_vec();
         if self.last_written.is_none_or(|last| last < durable) {

@@ -12,15 +12,15 @@ use gembridge_core::store::StoreError;
 use super::files::{Files, failure, private_file};
 use super::index::{ENTRY, Surveyor, Unreadable, View};
 use super::record::{self, InBatch};
-use super::segment::{self, Place, Scan, Segment};
+use super::segment::{self, LogPosition, Scan, Segment};
 
 /// A log as it was found.
 pub(super) struct Found {
     pub view: View,
     /// Where the next entry belongs: after the last whole batch.
-    pub end: Place,
+    pub end: LogPosition,
     /// Everything before it was synced once, as far as is known.
-    pub durable: Option<Place>,
+    pub durable: Option<LogPosition>,
     pub newest_turn: Option<TurnId>,
 }
 
@@ -39,7 +39,7 @@ pub(super) fn look_at_everything(dir: &Path, spacing: u64) -> Result<Found, Stor
     let mut view = View::open(dir).map_err(|error| failure(&error))?;
     let durable = view.cut_torn_end()?.map(|stored| stored.signpost.place);
     view.entries = 0;
-    survey(dir, view, Place::START, durable, Surveyor { newest_turn: None, last: Place::START, spacing })
+    survey(dir, view, LogPosition::START, durable, Surveyor { newest_turn: None, last: LogPosition::START, spacing })
 }
 
 /// Makes the log end after its last whole record.
@@ -80,7 +80,7 @@ fn look_by_index(dir: &Path, spacing: u64) -> Result<Found, Looking> {
     let mut view = View::open(dir).map_err(Unreadable::File)?;
     let durable = view.cut_torn_end()?.map(|stored| stored.signpost.place);
     let newest_turn = view.turn_starts(1)?.last().map(|start| start.turn);
-    let start = durable.unwrap_or(Place::START);
+    let start = durable.unwrap_or(LogPosition::START);
     let surveyor = Surveyor { newest_turn, last: start, spacing };
     survey(dir, view, start, durable, surveyor).map_err(Looking::Log)
 }
@@ -89,8 +89,8 @@ fn look_by_index(dir: &Path, spacing: u64) -> Result<Found, Looking> {
 fn survey(
     dir: &Path,
     mut view: View,
-    start: Place,
-    durable: Option<Place>,
+    start: LogPosition,
+    durable: Option<LogPosition>,
     mut surveyor: Surveyor,
 ) -> Result<Found, StoreError> {
     let mut scan = Scan::new(dir, start);
@@ -100,7 +100,7 @@ fn survey(
         let after = scan.place();
         let Some(head) = record::head(&body) else { continue };
         let offset = after.offset - (record::PREFIX + body.len()) as u64;
-        view.pending.extend(surveyor.survey(Place { seq: head.seq, offset, ..after }, head));
+        view.pending.extend(surveyor.survey(LogPosition { seq: head.seq, offset, ..after }, head));
         if record::in_batch(&body) == InBatch::Last {
             (end, signposts, newest_turn) = (after, view.pending.len(), surveyor.newest_turn);
         }
@@ -108,7 +108,7 @@ fn survey(
     view.pending.truncate(signposts);
     if scan.place().segment != end.segment {
         // A segment was begun, and no whole batch got into it.
-        end = Place { segment: end.seq, offset: 0, ..end };
+        end = LogPosition { segment: end.seq, offset: 0, ..end };
     }
     if let Some(durable) = durable {
         let len = segment::len(dir, durable.segment).map_err(|error| failure(&error))?;
@@ -164,7 +164,7 @@ fn segments_after(dir: &Path, first: u64) -> Result<Vec<PathBuf>, StoreError> {
 }
 
 /// Checks every record in `[from, to)`.
-pub(super) fn verify(dir: &Path, from: Place, to: Place) -> Result<(), StoreError> {
+pub(super) fn verify(dir: &Path, from: LogPosition, to: LogPosition) -> Result<(), StoreError> {
     let mut scan = Scan::new(dir, from);
     while scan.place().seq < to.seq {
         let seq = scan.place().seq;
@@ -176,8 +176,8 @@ pub(super) fn verify(dir: &Path, from: Place, to: Place) -> Result<(), StoreErro
 /// The segments from `from` to `to`, the last cut at `to`. It is missing where nothing was written to it yet.
 pub(super) fn open_segments(
     dir: &Path,
-    from: Place,
-    to: Place,
+    from: LogPosition,
+    to: LogPosition,
     files: &dyn Files,
 ) -> Result<Vec<Arc<Segment>>, StoreError> {
     let mut numbers = segments_after(dir, from.segment.saturating_sub(1))?;

@@ -20,7 +20,7 @@ const CHUNK: usize = 64 << 10;
 
 /// A border between two entries: where entry `seq` begins, or will.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
+pub(super) struct LogPosition {
     pub seq: u64,
     /// The number of the first entry of the segment.
     pub segment: u64,
@@ -28,7 +28,7 @@ pub(super) struct Place {
     pub offset: u64,
 }
 
-impl Place {
+impl LogPosition {
     pub const START: Self = Self { seq: 1, segment: 1, offset: 0 };
 }
 
@@ -73,7 +73,7 @@ pub(super) fn write_header(out: &mut Vec<u8>) {
 /// Walks over the records of a log, from one segment to the next, until the first that is not whole.
 pub(super) struct Scan<'a> {
     dir: &'a Path,
-    place: Place,
+    place: LogPosition,
     open: Option<OpenSegment>,
 }
 
@@ -85,12 +85,12 @@ struct OpenSegment {
 }
 
 impl<'a> Scan<'a> {
-    pub fn new(dir: &'a Path, place: Place) -> Self {
+    pub fn new(dir: &'a Path, place: LogPosition) -> Self {
         Self { dir, place, open: None }
     }
 
     /// The end of what was read: where the log ends, once [`Scan::next`] gave `None`.
-    pub fn place(&self) -> Place {
+    pub fn place(&self) -> LogPosition {
         self.place
     }
 

@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 
 use super::files::Files;
 use super::live::Live;
-use super::segment::Place;
+use super::segment::LogPosition;
 
 pub(super) struct Syncer {
     shared: Arc<Shared>,
@@ -29,7 +29,7 @@ struct Queue {
 
 struct Job {
     live: Arc<Live>,
-    upto: Place,
+    upto: LogPosition,
     waiting: Vec<oneshot::Sender<Result<(), StoreError>>>,
 }
 

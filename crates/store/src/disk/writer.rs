@@ -13,7 +13,7 @@ use super::files::{failure, write_all_at};
 use super::index::{Signpost, Surveyor, View};
 use super::live::{Access, Live};
 use super::record::{self, Head, InBatch};
-use super::segment::{self, Place, Segment};
+use super::segment::{self, LogPosition, Segment};
 use crate::continuity;
 
 /// A buffer that a large batch has grown beyond this is given back: the writers of silent sessions are many. Pieces of a
@@ -25,7 +25,7 @@ pub(super) struct DiskWriter {
     live: Arc<Live>,
     /// `None` until the first entry, and right after a segment was full.
     segment: Option<Arc<Segment>>,
-    end: Place,
+    end: LogPosition,
     /// There may be bytes after `end`, of a batch that failed. They must go before anything else is written.
     stained: bool,
     surveyor: Surveyor,
@@ -55,7 +55,7 @@ impl DiskWriter {
     }
 
     /// Encodes the batch, and gives the state as it will be once it is written.
-    fn encode(&mut self, entries: &[LogEntry]) -> Result<(Place, Surveyor), StoreError> {
+    fn encode(&mut self, entries: &[LogEntry]) -> Result<(LogPosition, Surveyor), StoreError> {
         self.buffer.clear();
         self.signposts.clear();
         let (mut end, mut surveyor) = (self.end, self.surveyor);
@@ -86,7 +86,7 @@ impl DiskWriter {
     fn leave_full_segment(&mut self) {
         if self.end.offset >= self.claim.disk().options.segment_bytes {
             self.segment = None;
-            self.end = Place { segment: self.end.seq, offset: 0, seq: self.end.seq };
+            self.end = LogPosition { segment: self.end.seq, offset: 0, seq: self.end.seq };
             // So that what waits for a sync stays small in a turn that never asks for one.
             self.claim.disk().syncer.request_in_background(&self.live);
         }
@@ -97,7 +97,7 @@ impl DiskWriter {
             return Ok(Arc::clone(segment));
         }
         let files = &self.claim.disk().files;
-        if self.end == Place::START {
+        if self.end == LogPosition::START {
             files.create_dir(&self.live.dir)?;
         }
         let file = files.create(&segment::path(&self.live.dir, self.end.segment))?;

@@ -114,7 +114,7 @@ fn one_of_each() -> Vec<Event> {
         Event::Options(Opaque(Bytes::from_static(b"[]"))),
         Event::Other { kind: "new_kind".into() },
         Event::AgentReplaced { reason: "it crashed".to_owned() },
-        Event::Retold { left_out: 2 },
+        Event::HistoryReplayed { left_out: 2 },
         Event::Ended(Outcome::Interrupted(failure)),
         Event::Ended(Outcome::Finished(Stop::Other("odd".into()))),
     ]

@@ -1,6 +1,6 @@
 //! Agents that speak over their standard streams only.
 
-use gembridge_core::tool_host::{ToolNews, ToolPlace};
+use gembridge_core::tool_host::{HostedTools, ToolNews};
 use gembridge_tools::shim::{self, ShimError};
 use rmcp::ServiceExt;
 use rmcp::model::{CallToolRequestParams, ClientRequest, Request};
@@ -14,7 +14,7 @@ use crate::agent::{Agent, Ear, Told, bridge, called, done, endpoint, offer, soon
 use gembridge_core::model::Content;
 
 /// The agent's end of a shim that runs.
-fn started(endpoint: &ToolPlace) -> (DuplexStream, JoinSet<Result<(), ShimError>>) {
+fn started(endpoint: &HostedTools) -> (DuplexStream, JoinSet<Result<(), ShimError>>) {
     let (ours, theirs) = duplex(64 * 1024);
     let (url, token) =
         (endpoint.server.url.clone(), endpoint.server.headers[0].1.strip_prefix("Bearer ").unwrap().to_owned());
@@ -26,7 +26,7 @@ fn started(endpoint: &ToolPlace) -> (DuplexStream, JoinSet<Result<(), ShimError>
     (ours, running)
 }
 
-async fn connected(endpoint: &ToolPlace) -> (Agent, JoinSet<Result<(), ShimError>>) {
+async fn connected(endpoint: &HostedTools) -> (Agent, JoinSet<Result<(), ShimError>>) {
     let (ours, running) = started(endpoint);
     let (ear, told) = mpsc::channel(1_000);
     let client = soon(Ear::new(ear).serve(split(ours))).await.unwrap();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use gembridge_core::model::{ClientTool, Content, Opaque, ReturnOutcome, ToolReturn};
-use gembridge_core::tool_host::{HostedCall, Offer, ToolHost, ToolNews, ToolPlace};
+use gembridge_core::tool_host::{HostedCall, HostedTools, Offer, ToolHost, ToolNews};
 use gembridge_tools::{Config, ToolBridge};
 use rmcp::model::{CallToolRequestParams, CallToolResult, ProgressNotificationParam};
 use rmcp::service::{NotificationContext, RunningService};
@@ -30,7 +30,7 @@ pub async fn bridge() -> ToolBridge {
 }
 
 /// An endpoint with these tools on offer, each without arguments of its own.
-pub fn endpoint(bridge: &ToolBridge, tools: &[&str]) -> ToolPlace {
+pub fn endpoint(bridge: &ToolBridge, tools: &[&str]) -> HostedTools {
     let mut endpoint = bridge.open().unwrap();
     drop(endpoint.board.offer(offer(tools)));
     endpoint
@@ -78,7 +78,7 @@ pub struct Agent {
 }
 
 impl Agent {
-    pub async fn connect(endpoint: &ToolPlace) -> Self {
+    pub async fn connect(endpoint: &HostedTools) -> Self {
         let header = &endpoint.server.headers[0];
         assert_eq!(header.0, "Authorization");
         let token = header.1.strip_prefix("Bearer ").unwrap();

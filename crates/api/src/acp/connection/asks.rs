@@ -84,8 +84,12 @@ impl Connection {
             }
             return;
         };
-        let Some(seat) = self.seats.iter().find(|seat| seat.handle.id() == asked.session) else { return };
-        let handle = seat.handle.clone();
+        let Some(subscription) =
+            self.subscriptions.iter().find(|subscription| subscription.handle.id() == asked.session)
+        else {
+            return;
+        };
+        let handle = subscription.handle.clone();
         let Asked { session, ask, body } = asked;
         let answer = match result.map(|result| decode::answer(&body, result)) {
             Ok(Ok(answer)) => Some(answer),

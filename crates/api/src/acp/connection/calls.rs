@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use tokio::task::{AbortHandle, JoinSet};
 
 use crate::acp::error::Refusal;
-use crate::acp::seat::Taken;
+use crate::acp::subscription::Taken;
 
 #[derive(Default)]
 pub(super) struct Calls {
@@ -32,7 +32,7 @@ pub(super) enum Done {
         result: Value,
     },
     /// A place at a session, and what its request is told.
-    Seated {
+    Subscribed {
         session: SessionId,
         request: Option<Box<RawValue>>,
         taken: Result<Box<Taken>, Refusal>,
@@ -128,7 +128,7 @@ impl Calls {
             Done::Reply { request, .. } | Done::Greeted { request, .. } | Done::Prompted { request, .. } => {
                 Some(request)
             }
-            Done::Seated { request, .. } => request.as_ref(),
+            Done::Subscribed { request, .. } => request.as_ref(),
             Done::AnswerRefused { .. } | Done::Sessions(_) | Done::Nothing => None,
         };
         if let Some(request) = request {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::calls::Done;
 use super::{Connection, Ending, Greeting, Watch};
 use crate::acp::error::Refusal;
-use crate::acp::methods::{self, Desk};
+use crate::acp::methods::{self, RequestContext};
 use crate::acp::{Manner, decode, encode, wire};
 use crate::identity::Rank;
 use crate::jsonrpc::{self, Incoming, Malformed, PARSE_ERROR};
@@ -56,8 +56,8 @@ impl Connection {
         true
     }
 
-    pub(super) fn desk(&self) -> Desk {
-        Desk {
+    pub(super) fn context(&self) -> RequestContext {
+        RequestContext {
             app: Arc::clone(&self.app),
             identity: self.guest.identity.clone(),
             viewer: self.viewer.clone(),
@@ -77,7 +77,7 @@ impl Connection {
             encode::result(self.socket.out(), id, &json!({}));
             return Ok(());
         }
-        if self.calls.has(id) || self.seats.iter().any(|seat| seat.owes(id)) {
+        if self.calls.has(id) || self.subscriptions.iter().any(|subscription| subscription.owes(id)) {
             return Err(Refusal::request("a request with this `id` is under way; give each its own"));
         }
         if self.calls.len() >= self.app.parts.config.calls {
@@ -85,24 +85,24 @@ impl Connection {
         }
         self.note(method, params);
         let request = id.to_owned();
-        let desk = self.desk();
+        let context = self.context();
         match method {
             "initialize" => {
                 let wishes: wire::Initialize = decode::params(params)?;
                 self.fills_forms = wishes.client_capabilities.elicitation.is_some();
-                self.calls.spawn(id, async move { Done::Greeted { request, result: desk.initialize().await } });
+                self.calls.spawn(id, async move { Done::Greeted { request, result: context.initialize().await } });
             }
             "session/new" => {
                 let (new, wishes) = (decode::params::<wire::NewSession>(params)?, decode::wishes(params)?);
-                self.check_seats(None)?;
+                self.check_subscriptions(None)?;
                 self.calls.spawn(id, async move {
-                    match desk.new_session(new, wishes).await {
-                        Ok((session, taken)) => Done::Seated { session, request: Some(request), taken: Ok(taken) },
+                    match context.new_session(new, wishes).await {
+                        Ok((session, taken)) => Done::Subscribed { session, request: Some(request), taken: Ok(taken) },
                         Err(refusal) => Done::Reply { request, result: Err(refusal) },
                     }
                 });
             }
-            "session/load" | "session/resume" | "_gembridge/attach" => self.attach(id, method, params, desk)?,
+            "session/load" | "session/resume" | "_gembridge/attach" => self.attach(id, method, params, context)?,
             "session/prompt" => self.prompt(id, params, text)?,
             "_gembridge/detach" => {
                 let session = decode::session(params)?;
@@ -114,9 +114,9 @@ impl Connection {
                     self.watch = Watch::Begins(self.app.sessions().watch(self.viewer.clone()));
                 }
                 let wish = decode::params(params)?;
-                self.reply(id, async move { desk.sessions(wish).await });
+                self.reply(id, async move { context.sessions(wish).await });
             }
-            _ => self.simple(id, method, params, desk)?,
+            _ => self.simple(id, method, params, context)?,
         }
         Ok(())
     }
@@ -136,19 +136,25 @@ impl Connection {
     }
 
     /// Methods whose answer is all that comes of them.
-    fn simple(&mut self, id: &RawValue, method: &str, params: Option<&RawValue>, desk: Desk) -> Result<(), Refusal> {
+    fn simple(
+        &mut self,
+        id: &RawValue,
+        method: &str,
+        params: Option<&RawValue>,
+        context: RequestContext,
+    ) -> Result<(), Refusal> {
         match method {
             // The key that came with the connection is all that it takes.
             "authenticate" | "logout" => encode::result(self.socket.out(), id, &json!({})),
             "session/list" => {
                 let wish = decode::params(params)?;
-                self.reply(id, async move { desk.list(wish).await });
+                self.reply(id, async move { context.list(wish).await });
             }
             "_gembridge/sessions" => {
                 let wish = decode::params(params)?;
-                self.reply(id, async move { desk.sessions(wish).await });
+                self.reply(id, async move { context.sessions(wish).await });
             }
-            "_gembridge/agents" => self.reply(id, async move { Ok(desk.agents().await) }),
+            "_gembridge/agents" => self.reply(id, async move { Ok(context.agents().await) }),
             "session/close"
             | "session/delete"
             | "_gembridge/rename"
@@ -157,7 +163,7 @@ impl Connection {
             | "session/set_config_option" => {
                 let session = decode::session(params)?;
                 let order = methods::order(method, params)?;
-                self.reply(id, async move { desk.carry_out(session, order).await });
+                self.reply(id, async move { context.carry_out(session, order).await });
             }
             other => {
                 // An agent does what its client says, so nothing that is not in this table goes to it for a guest. For an
@@ -168,7 +174,7 @@ impl Connection {
                 }
                 let Ok(session) = decode::session(params) else { return Err(Refusal::method(other)) };
                 let order = methods::extension(other, params);
-                self.reply(id, async move { desk.carry_out(session, order).await });
+                self.reply(id, async move { context.carry_out(session, order).await });
             }
         }
         Ok(())
@@ -197,8 +203,8 @@ impl Connection {
     }
 
     pub(super) fn show_all_sessions(&mut self) {
-        let desk = self.desk();
-        self.calls.run(async move { Done::Sessions(desk.all_sessions().await) });
+        let context = self.context();
+        self.calls.run(async move { Done::Sessions(context.all_sessions().await) });
     }
 
     pub(super) fn on_done(&mut self, done: Done) {
@@ -209,8 +215,8 @@ impl Connection {
                 encode::result(self.socket.out(), &request, &result);
                 self.show_named_session();
             }
-            Done::Seated { request, taken: Ok(taken), .. } => self.on_seated(request, *taken),
-            Done::Seated { session, request, taken: Err(refusal) } => {
+            Done::Subscribed { request, taken: Ok(taken), .. } => self.on_subscribed(request, *taken),
+            Done::Subscribed { session, request, taken: Err(refusal) } => {
                 if let Some(request) = request {
                     encode::error(self.socket.out(), &request, &refusal);
                 }

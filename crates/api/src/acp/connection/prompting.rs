@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::Connection;
 use super::calls::{Done, Started};
 use crate::acp::error::{CANCELLED, Refusal};
-use crate::acp::seat::{OwnPrompt, When};
+use crate::acp::subscription::{OwnPrompt, When};
 use crate::acp::{decode, encode};
 use crate::guard::memory_budget::Full;
 use crate::jsonrpc::{self, Incoming};
@@ -17,24 +17,24 @@ use crate::jsonrpc::{self, Incoming};
 impl Connection {
     pub(super) fn prompt(&mut self, id: &RawValue, params: Option<&RawValue>, text: &str) -> Result<(), Refusal> {
         let session = decode::session(params)?;
-        let Some(at) = self.seats.iter().position(|seat| seat.name.id == session) else {
-            return self.wait_for_seat(session, text);
+        let Some(at) = self.subscriptions.iter().position(|subscription| subscription.name.id == session) else {
+            return self.wait_for_subscription(session, text);
         };
         let prompt = decode::prompt(params)?;
         let mut charge = self.guest.memory.charge();
         charge.try_hold(text.len()).map_err(|full| Refusal::busy(no_memory(full)))?;
-        let (seat, client, request) = (&mut self.seats[at], self.client, id.to_owned());
+        let (subscription, client, request) = (&mut self.subscriptions[at], self.client, id.to_owned());
         let (taken, next) = oneshot::channel::<()>();
-        let before = seat.order.replace(next);
+        let before = subscription.order.replace(next);
         let cancel = CancellationToken::new();
-        seat.prompts.push_back(OwnPrompt {
+        subscription.prompts.push_back(OwnPrompt {
             request: request.clone(),
             turn: None,
             memory: Some(charge),
             has_started: false,
             cancel: cancel.clone(),
         });
-        let handle = seat.handle.clone();
+        let handle = subscription.handle.clone();
         self.calls.spawn(id, async move {
             if let Some(before) = before {
                 // It ends when the prompt before was taken or refused.
@@ -62,7 +62,7 @@ impl Connection {
     }
 
     /// A client may name a session that it knows from before: it takes its place there first.
-    fn wait_for_seat(&mut self, session: SessionId, text: &str) -> Result<(), Refusal> {
+    fn wait_for_subscription(&mut self, session: SessionId, text: &str) -> Result<(), Refusal> {
         if let Some(waiting) = self.waiting.get_mut(&session) {
             if waiting.len() >= self.app.parts.config.calls {
                 return Err(Refusal::busy("too many requests wait for this session"));
@@ -70,12 +70,12 @@ impl Connection {
             waiting.push(text.to_owned());
             return Ok(());
         }
-        self.check_seats(Some(session))?;
+        self.check_subscriptions(Some(session))?;
         self.waiting.insert(session, vec![text.to_owned()]);
-        let desk = self.desk();
+        let context = self.context();
         self.calls.run(async move {
-            let taken = desk.attach(session, None, When::AtOnce).await;
-            Done::Seated { session, request: None, taken }
+            let taken = context.attach(session, None, When::AtOnce).await;
+            Done::Subscribed { session, request: None, taken }
         });
         Ok(())
     }
@@ -104,16 +104,16 @@ impl Connection {
             }
             return;
         }
-        let Some(seat) = self.seats.iter().find(|seat| seat.name.id == session) else {
-            let (desk, viewer) = (self.desk(), self.viewer.clone());
-            self.calls.aside(async move { desk.app.sessions().get(session, &viewer).await?.cancel().await });
+        let Some(subscription) = self.subscriptions.iter().find(|subscription| subscription.name.id == session) else {
+            let (context, viewer) = (self.context(), self.viewer.clone());
+            self.calls.aside(async move { context.app.sessions().get(session, &viewer).await?.cancel().await });
             return;
         };
-        for own in &seat.prompts {
+        for own in &subscription.prompts {
             own.cancel.cancel();
         }
-        let turns: Vec<TurnId> = seat.prompts.iter().filter_map(|own| own.turn).collect();
-        let handle = seat.handle.clone();
+        let turns: Vec<TurnId> = subscription.prompts.iter().filter_map(|own| own.turn).collect();
+        let handle = subscription.handle.clone();
         self.calls.aside(async move {
             for turn in turns {
                 handle.cancel_turn(turn).await?;
@@ -123,9 +123,9 @@ impl Connection {
     }
 
     pub(super) fn cancel_request(&mut self, request: &RawValue) {
-        for seat in &mut self.seats {
-            let handle = seat.handle.clone();
-            if let Some(own) = seat.own(request) {
+        for subscription in &mut self.subscriptions {
+            let handle = subscription.handle.clone();
+            if let Some(own) = subscription.own(request) {
                 own.cancel.cancel();
                 if let Some(turn) = own.turn {
                     self.calls.aside(async move { handle.cancel_turn(turn).await });
@@ -155,17 +155,20 @@ impl Connection {
     }
 
     pub(super) fn on_prompted(&mut self, session: SessionId, request: &RawValue, accepted: Result<Started, Refusal>) {
-        let Some(seat) = self.seats.iter_mut().find(|seat| seat.name.id == session) else { return };
+        let Some(subscription) = self.subscriptions.iter_mut().find(|subscription| subscription.name.id == session)
+        else {
+            return;
+        };
         match accepted {
             Ok(Started { turn, ahead }) => {
-                let Some(own) = seat.own(request) else { return };
+                let Some(own) = subscription.own(request) else { return };
                 if ahead > 0 && !own.has_started {
                     let params = json!({ "sessionId": session.to_string(), "turn": turn.0, "ahead": ahead });
                     encode::notification(self.socket.out(), "_gembridge/queued", &params);
                 }
             }
             Err(refusal) => {
-                if seat.refuse(request).is_none() {
+                if subscription.refuse(request).is_none() {
                     return;
                 }
                 if refusal.code == CANCELLED {

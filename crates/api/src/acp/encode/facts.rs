@@ -1,7 +1,7 @@
 //! What agents and sessions are, for clients that choose among them.
 
 use gembridge_core::model::{Mode, Model, SessionFacts, Timestamp};
-use gembridge_core::session::{SessionView, Standing, TurnState};
+use gembridge_core::session::{SessionStatus, SessionView, TurnState};
 use serde_json::{Value, json};
 
 use crate::acp::{AgentCard, Execution};
@@ -67,11 +67,11 @@ pub fn execution(execution: Execution) -> &'static str {
 /// One session of `_gembridge/sessions`.
 pub fn session_entry(view: &SessionView) -> Value {
     let record = &view.record;
-    let (state, queued, open_asks) = match view.standing {
-        Standing::Stored => ("stored", 0, 0),
-        Standing::Live { turn, queued, open_asks, .. } => {
+    let (state, queued, open_asks) = match view.status {
+        SessionStatus::Stored => ("stored", 0, 0),
+        SessionStatus::Live { turn, queued, open_asks, .. } => {
             let state = match turn {
-                _ if view.standing.is_waiting() => "waiting",
+                _ if view.status.is_waiting() => "waiting",
                 TurnState::Idle => "idle",
                 TurnState::Opening(_) => "opening",
                 TurnState::Running(_) => "running",

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
-use super::Desk;
+use super::RequestContext;
 use crate::acp::error::Refusal;
 use crate::acp::{decode, wire};
 use crate::jsonrpc::METHOD_NOT_FOUND;
@@ -64,7 +64,7 @@ pub fn extension(method: &str, params: Option<&RawValue>) -> Order {
     Order::Extension { method: method.into(), params }
 }
 
-impl Desk {
+impl RequestContext {
     pub async fn carry_out(&self, id: SessionId, order: Order) -> Result<Value, Refusal> {
         let sessions = self.app.sessions();
         match order {

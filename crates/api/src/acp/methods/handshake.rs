@@ -3,14 +3,14 @@
 use gembridge_core::model::AgentFacts;
 use serde_json::{Value, json};
 
-use super::Desk;
+use super::RequestContext;
 use crate::acp::encode::execution;
 use crate::acp::{AgentCard, ClientServers};
 
 /// The version of the protocol that we speak.
 const PROTOCOL_VERSION: u16 = 1;
 
-impl Desk {
+impl RequestContext {
     pub async fn initialize(&self) -> Value {
         let parts = &self.app.parts;
         let default = parts.agents.first();

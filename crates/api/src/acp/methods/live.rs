@@ -5,7 +5,7 @@ use std::sync::Arc;
 use gembridge_core::session::SessionView;
 use serde_json::{Value, json};
 
-use super::Desk;
+use super::RequestContext;
 use crate::acp::encode;
 use crate::acp::error::Refusal;
 use crate::acp::wire::SessionsWish;
@@ -17,10 +17,10 @@ const DEEPEST: usize = 100_000;
 
 /// Sessions in which nothing was said are nobody's business: some are made ahead of time.
 pub fn is_shown(view: &SessionView) -> bool {
-    view.record.title.is_some() || view.standing.is_running() || view.watchers.count() > 0
+    view.record.title.is_some() || view.status.is_running() || view.watchers.count() > 0
 }
 
-impl Desk {
+impl RequestContext {
     pub async fn sessions(&self, wish: SessionsWish) -> Result<Value, Refusal> {
         let limit = wish.limit.unwrap_or(SESSIONS).min(MOST_SESSIONS);
         let wanted = wish.search.as_deref().map(str::to_lowercase).filter(|search| !search.is_empty());

@@ -8,11 +8,11 @@ use gembridge_core::model::{AgentName, Seq, SessionFacts, SessionId, TurnId};
 use gembridge_core::session::{Description, NewSession, SessionHandle, TurnState};
 use serde_json::{Value, json};
 
-use super::Desk;
+use super::RequestContext;
 use crate::acp::encode::{self, execution, iso};
 use crate::acp::error::Refusal;
 use crate::acp::replay::{self, Window};
-use crate::acp::seat::{Announce, Seat, Taken, When};
+use crate::acp::subscription::{Announce, Subscription, Taken, When};
 use crate::acp::wire::{self, ReplayWish, Wishes};
 use crate::acp::{AgentCard, ClientServers, Execution};
 use crate::identity::Rank;
@@ -20,7 +20,7 @@ use crate::identity::Rank;
 /// Sessions that one page of a list holds.
 const PAGE: usize = 100;
 
-impl Desk {
+impl RequestContext {
     pub async fn new_session(&self, new: wire::NewSession, wishes: Wishes) -> Result<(SessionId, Box<Taken>), Refusal> {
         let card = self.chosen(wishes.agent.as_deref())?;
         let tool_servers = self.tool_servers(new.mcp_servers)?;
@@ -38,7 +38,7 @@ impl Desk {
         let handle = self.app.sessions().create(session).await?;
         let id = handle.id();
         match self.seat_of_new(handle).await {
-            Ok((seat, facts)) => {
+            Ok((subscription, facts)) => {
                 let meta = json!({
                     "agent": card.name.as_str(),
                     "mode": execution(card.execution),
@@ -48,7 +48,7 @@ impl Desk {
                 });
                 let mut result = json!({ "sessionId": id.to_string(), "_meta": { "gembridge": meta } });
                 encode::new_session(&mut result, &facts);
-                Ok((id, Box::new(Taken { seat, result, when: When::AtOnce })))
+                Ok((id, Box::new(Taken { subscription, result, when: When::AtOnce })))
             }
             Err(refusal) => {
                 // Nothing was said in it, and nobody knows its name.
@@ -61,16 +61,21 @@ impl Desk {
     }
 
     /// The place first, so that what the agent says while it wakes is not missed.
-    async fn seat_of_new(&self, handle: SessionHandle) -> Result<(Seat, SessionFacts), Refusal> {
-        let seat = self.seat(handle.clone(), Window::default(), Announce::No).await?;
+    async fn seat_of_new(&self, handle: SessionHandle) -> Result<(Subscription, SessionFacts), Refusal> {
+        let subscription = self.subscription(handle.clone(), Window::default(), Announce::No).await?;
         let facts = handle.wake().await?;
-        Ok((seat, facts))
+        Ok((subscription, facts))
     }
 
-    async fn seat(&self, handle: SessionHandle, window: Window, announce: Announce) -> Result<Seat, Refusal> {
+    async fn subscription(
+        &self,
+        handle: SessionHandle,
+        window: Window,
+        announce: Announce,
+    ) -> Result<Subscription, Refusal> {
         let store = Arc::clone(self.app.sessions().store());
-        let place = self.app.showings.join(handle.id());
-        Ok(Seat::take(handle, store, window, announce, place, |agent| self.app.patience(agent)).await?)
+        let place = self.app.fanouts.join(handle.id());
+        Ok(Subscription::take(handle, store, window, announce, place, |agent| self.app.patience(agent)).await?)
     }
 
     /// A place at a session that is there: with what was before, or from now on.
@@ -89,9 +94,11 @@ impl Desk {
             }
             None => (Window { after: Seq(u64::MAX), ..Window::default() }, Announce::No),
         };
-        let mut seat = self.seat(handle, window, announce).await?;
+        let mut subscription = self.subscription(handle, window, announce).await?;
         // A place that was just taken has its replay before it.
-        let Some(described) = seat.description() else { return Err(gembridge_core::error::Error::Closed.into()) };
+        let Some(described) = subscription.description() else {
+            return Err(gembridge_core::error::Error::Closed.into());
+        };
         described.facts = self.present(described);
         let agent = &described.record.agent;
         let mut result = json!({
@@ -105,7 +112,7 @@ impl Desk {
             } },
         });
         encode::new_session(&mut result, &described.facts);
-        Ok(Box::new(Taken { seat, result, when }))
+        Ok(Box::new(Taken { subscription, result, when }))
     }
 
     /// What is true of a session now. An agent that is not there says what its sessions can be in general.

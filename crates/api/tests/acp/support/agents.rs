@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use gembridge_core::BoxFuture;
-use gembridge_core::driver::{AgentSession, AgentStop, Change, Changed, Driver, Opened, Parting, SessionSpec, Signal};
+use gembridge_core::driver::{
+    AgentSession, AgentStop, Change, Changed, CloseMode, Driver, Opened, SessionSpec, Signal,
+};
 use gembridge_core::model::{
     AgentFacts, Answer, AskId, Event, Failure, Mode, Model, Opaque, Prompt, PromptAbilities, SessionFacts,
 };
@@ -25,7 +27,7 @@ pub enum Order {
     Close,
 }
 
-pub struct Troupe {
+pub struct ScriptedAgents {
     shared: Arc<Shared>,
 }
 
@@ -47,7 +49,7 @@ struct Played {
     orders: Vec<Order>,
 }
 
-impl Troupe {
+impl ScriptedAgents {
     pub fn new(script: impl Fn(&str) -> Vec<Signal> + Send + Sync + 'static) -> Arc<Self> {
         let shared = Shared { script: Box::new(script), inner: Mutex::default(), changed: watch::channel(()).0 };
         Arc::new(Self { shared: Arc::new(shared) })
@@ -106,14 +108,14 @@ impl Troupe {
         let mut changed = self.shared.changed.subscribe();
         let waiting = async {
             while !fits(self) {
-                changed.changed().await.expect("the troupe is there");
+                changed.changed().await.expect("the agents is there");
             }
         };
         assert!(tokio::time::timeout(PATIENCE, waiting).await.is_ok(), "waited in vain: {what}");
     }
 
     pub async fn until_prompted(&self, times: usize) {
-        self.until("prompts", |troupe| troupe.prompts(0).len() >= times).await;
+        self.until("prompts", |agents| agents.prompts(0).len() >= times).await;
     }
 }
 
@@ -171,7 +173,7 @@ fn facts() -> SessionFacts {
     }
 }
 
-impl Driver for Troupe {
+impl Driver for ScriptedAgents {
     fn open(&self, spec: SessionSpec) -> BoxFuture<'_, Result<Opened, Failure>> {
         Box::pin(async move { self.shared.open(spec) })
     }
@@ -222,7 +224,7 @@ impl AgentSession for PlayedSession {
         Box::pin(std::future::ready(Ok(Changed { events, answer })))
     }
 
-    fn close(self: Box<Self>, _: Parting) -> BoxFuture<'static, ()> {
+    fn close(self: Box<Self>, _: CloseMode) -> BoxFuture<'static, ()> {
         self.shared.order(self.number, Order::Close);
         Box::pin(std::future::ready(()))
     }

@@ -4,7 +4,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use gembridge_core::BoxFuture;
-use gembridge_core::driver::{AgentSession, AgentStop, Change, Changed, Driver, Opened, Parting, SessionSpec, Signal};
+use gembridge_core::driver::{
+    AgentSession, AgentStop, Change, Changed, CloseMode, Driver, Opened, SessionSpec, Signal,
+};
 use gembridge_core::model::{
     AgentFacts, Answer, AskId, Content, Failure, FailureKind, Model, Prompt, PromptAbilities, SessionFacts,
 };
@@ -14,10 +16,10 @@ use tokio::sync::{mpsc, watch};
 pub const PATIENCE: Duration = Duration::from_mins(1);
 
 /// What an agent does with a prompt: batches of signals, sent at once.
-pub type Script = Box<dyn Fn(&Scene) -> Vec<Vec<Signal>> + Send + Sync>;
+pub type Script = Box<dyn Fn(&Prompted) -> Vec<Vec<Signal>> + Send + Sync>;
 
 /// A prompt, and which one of which agent it is, counted from 0.
-pub struct Scene {
+pub struct Prompted {
     pub agent: usize,
     pub prompt: String,
 }
@@ -29,7 +31,7 @@ pub enum Order {
     Close,
 }
 
-pub struct Troupe {
+pub struct ScriptedAgents {
     shared: Arc<Shared>,
 }
 
@@ -58,8 +60,8 @@ struct Played {
     dead: bool,
 }
 
-impl Troupe {
-    pub fn new(script: impl Fn(&Scene) -> Vec<Vec<Signal>> + Send + Sync + 'static) -> Arc<Self> {
+impl ScriptedAgents {
+    pub fn new(script: impl Fn(&Prompted) -> Vec<Vec<Signal>> + Send + Sync + 'static) -> Arc<Self> {
         let shared = Shared { script: Box::new(script), inner: Mutex::default(), changed: watch::channel(()).0 };
         Arc::new(Self { shared: Arc::new(shared) })
     }
@@ -131,18 +133,18 @@ impl Troupe {
         let mut changed = self.shared.changed.subscribe();
         let waiting = async {
             while !fits(self) {
-                changed.changed().await.expect("the troupe is there");
+                changed.changed().await.expect("the agents is there");
             }
         };
         assert!(tokio::time::timeout(PATIENCE, waiting).await.is_ok(), "waited in vain: {what}");
     }
 
     pub async fn until_prompted(&self, agent: usize) {
-        self.until("a prompt", |troupe| !troupe.prompts(agent).is_empty()).await;
+        self.until("a prompt", |agents| !agents.prompts(agent).is_empty()).await;
     }
 
     pub async fn until_cancelled(&self, agent: usize) {
-        self.until("a cancel", |troupe| troupe.orders(agent).contains(&Order::Cancel)).await;
+        self.until("a cancel", |agents| agents.orders(agent).contains(&Order::Cancel)).await;
     }
 }
 
@@ -182,7 +184,7 @@ impl Shared {
             return Err(Failure::new(FailureKind::Crashed, "the agent is gone"));
         }
         let batches = match &order {
-            Order::Prompt(prompt) => (self.script)(&Scene { agent: number, prompt: prompt.plain_text() }),
+            Order::Prompt(prompt) => (self.script)(&Prompted { agent: number, prompt: prompt.plain_text() }),
             Order::Cancel => vec![vec![Signal::Done { stop: AgentStop::Cancelled, usage: None }]],
             Order::Close => Vec::new(),
         };
@@ -196,7 +198,7 @@ impl Shared {
     }
 }
 
-impl Driver for Troupe {
+impl Driver for ScriptedAgents {
     fn open(&self, spec: SessionSpec) -> BoxFuture<'_, Result<Opened, Failure>> {
         Box::pin(async move { self.shared.open(spec) })
     }
@@ -243,7 +245,7 @@ impl AgentSession for PlayedSession {
         Box::pin(std::future::ready(changed))
     }
 
-    fn close(self: Box<Self>, _: Parting) -> BoxFuture<'static, ()> {
+    fn close(self: Box<Self>, _: CloseMode) -> BoxFuture<'static, ()> {
         drop(self.shared.order(self.number, Order::Close));
         Box::pin(std::future::ready(()))
     }

@@ -7,18 +7,18 @@ use gembridge_core::BoxFuture;
 use gembridge_core::driver::ToolServer;
 use gembridge_core::model::{Content, Failure, Opaque, ToolReturn};
 use gembridge_core::tool_host::{
-    Format, FormatSpec, HostedCall, HostedCallId, Offer, ToolBoard, ToolHost, ToolNews, ToolPlace,
+    Format, FormatSpec, HostedCall, HostedCallId, HostedTools, Offer, ToolHost, ToolList, ToolNews,
 };
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
 /// Places are numbered in the order in which agents were opened.
 #[derive(Default)]
-pub struct Workshop {
-    places: Arc<Mutex<Vec<Place>>>,
+pub struct FakeTools {
+    places: Arc<Mutex<Vec<Endpoint>>>,
 }
 
-struct Place {
+struct Endpoint {
     news: mpsc::Sender<ToolNews>,
     offers: Vec<Offer>,
     calls: u64,
@@ -27,12 +27,12 @@ struct Place {
 /// A call that an agent waits for.
 pub struct Waiting(oneshot::Receiver<ToolReturn>);
 
-impl Workshop {
+impl FakeTools {
     pub fn new() -> Arc<Self> {
         Arc::default()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Place>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<Endpoint>> {
         self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -87,15 +87,15 @@ impl Waiting {
     }
 }
 
-impl ToolHost for Workshop {
-    fn open(&self) -> Result<ToolPlace, Failure> {
+impl ToolHost for FakeTools {
+    fn open(&self) -> Result<HostedTools, Failure> {
         let (sender, news) = mpsc::channel(256);
         let mut places = self.lock();
         let number = places.len();
-        places.push(Place { news: sender, offers: Vec::new(), calls: 0 });
+        places.push(Endpoint { news: sender, offers: Vec::new(), calls: 0 });
         let server = ToolServer { name: "workshop".into(), url: format!("workshop:{number}"), headers: Vec::new() };
         let board = Box::new(Board { places: Arc::clone(&self.places), number });
-        Ok(ToolPlace { server, board, news })
+        Ok(HostedTools { server, board, news })
     }
 
     /// Knows `type` and `required`.
@@ -112,11 +112,11 @@ impl ToolHost for Workshop {
 }
 
 struct Board {
-    places: Arc<Mutex<Vec<Place>>>,
+    places: Arc<Mutex<Vec<Endpoint>>>,
     number: usize,
 }
 
-impl ToolBoard for Board {
+impl ToolList for Board {
     fn offer(&mut self, offer: Offer) -> BoxFuture<'static, ()> {
         self.places.lock().unwrap_or_else(PoisonError::into_inner)[self.number].offers.push(offer);
         Box::pin(std::future::ready(()))

@@ -4,12 +4,12 @@ use serde_json::{Value, json};
 
 use super::{Client, called, idle, ids, tool};
 use crate::support::http::{Answer, post};
-use crate::support::stage::{Stage, chat_with};
-use crate::support::tools::Workshop;
+use crate::support::server::{TestServer, chat_with};
+use crate::support::tools::FakeTools;
 
 #[tokio::test]
 async fn a_description_that_means_nothing_is_refused_by_name() {
-    let stage = Stage::with_tools(&idle(), &Workshop::new()).await;
+    let server = TestServer::with_tools(&idle(), &FakeTools::new()).await;
     let function = |function: Value| json!({"tools": [{"type": "function", "function": function}]});
     let long = "x".repeat(65);
     for (fields, param) in [
@@ -31,16 +31,16 @@ async fn a_description_that_means_nothing_is_refused_by_name() {
             "tool_choice.allowed_tools.mode",
         ),
     ] {
-        let answer = stage.ask(&chat_with(&[("user", "hi")], fields.clone())).await;
+        let answer = server.ask(&chat_with(&[("user", "hi")], fields.clone())).await;
         assert_eq!(answer.error(), (400, "invalid_request_error".into(), param.into()), "{fields}: {}", answer.body);
     }
 }
 
 #[tokio::test]
 async fn a_schema_reaches_the_agent_as_it_was_written() {
-    let (troupe, tools) = (idle(), Workshop::new());
-    let stage = Stage::with_tools(&troupe, &tools).await;
-    let (answer, _waiting) = called(&stage, &troupe, &tools, &Client::new("how is Paris?")).await;
+    let (agents, tools) = (idle(), FakeTools::new());
+    let server = TestServer::with_tools(&agents, &tools).await;
+    let (answer, _waiting) = called(&server, &agents, &tools, &Client::new("how is Paris?")).await;
     assert_eq!(ids(&answer).len(), 1);
     let offered = tools.last_offer(0).tools[0].clone();
     let schema: Value = serde_json::from_slice(&offered.schema.unwrap().0).unwrap();
@@ -50,10 +50,10 @@ async fn a_schema_reaches_the_agent_as_it_was_written() {
 
 #[tokio::test]
 async fn s26_tools_out_of_bounds_are_refused() {
-    let stage = Stage::with_tools(&idle(), &Workshop::new()).await;
+    let server = TestServer::with_tools(&idle(), &FakeTools::new()).await;
     let send = async |fields: String| -> Answer {
         let body = format!(r#"{{"model":"played","messages":[{{"role":"user","content":"x"}}],{fields}}}"#);
-        post(stage.address, "/v1/chat/completions", &[], body).await.whole().await
+        post(server.address, "/v1/chat/completions", &[], body).await.whole().await
     };
     let with_schema =
         |schema: &str| format!(r#""tools":[{{"type":"function","function":{{"name":"f","parameters":{schema}}}}}]"#);

@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use super::{Client, idle, prompted, tool};
-use crate::support::stage::Stage;
-use crate::support::tools::Workshop;
+use crate::support::server::TestServer;
+use crate::support::tools::FakeTools;
 use crate::support::{done, text};
 
 fn client() -> Client {
@@ -13,13 +13,13 @@ fn client() -> Client {
 
 #[tokio::test]
 async fn a_function_is_called_and_its_result_finds_the_turn_by_the_history() {
-    let (troupe, tools) = (idle(), Workshop::new());
-    let stage = Stage::with_tools(&troupe, &tools).await;
+    let (agents, tools) = (idle(), FakeTools::new());
+    let server = TestServer::with_tools(&agents, &tools).await;
     let mut client = client();
     for round in 1..=3 {
         let request = client.request();
-        let (answer, waiting) = tokio::join!(stage.ask(&request), async {
-            prompted(&troupe, 0, round).await;
+        let (answer, waiting) = tokio::join!(server.ask(&request), async {
+            prompted(&agents, 0, round).await;
             tools.call(0, "weather", &json!({"city": "Paris"})).await
         });
         assert_eq!(answer.finish(), "function_call");
@@ -29,24 +29,24 @@ async fn a_function_is_called_and_its_result_finds_the_turn_by_the_history() {
         client.keep(&answer);
         client.messages.push(json!({"role": "function", "name": "weather", "content": "sunny"}));
         let request = client.request();
-        let (answer, ()) = tokio::join!(stage.ask(&request), async {
+        let (answer, ()) = tokio::join!(server.ask(&request), async {
             assert_eq!(waiting.text().await, "sunny");
-            troupe.does(0, [text("It is sunny."), done()]).await;
+            agents.does(0, [text("It is sunny."), done()]).await;
         });
         assert_eq!(answer.text(), "It is sunny.");
         client.keep(&answer).says("and now?");
     }
-    assert_eq!(troupe.opened(), 1);
+    assert_eq!(agents.opened(), 1);
 }
 
 #[tokio::test]
 async fn a_function_streams_as_one_call() {
-    let (troupe, tools) = (idle(), Workshop::new());
-    let stage = Stage::with_tools(&troupe, &tools).await;
+    let (agents, tools) = (idle(), FakeTools::new());
+    let server = TestServer::with_tools(&agents, &tools).await;
     let mut request = client().request();
     request["stream"] = json!(true);
-    let (answer, _waiting) = tokio::join!(async { stage.stream(&request).await.whole().await }, async {
-        troupe.until_prompted(0).await;
+    let (answer, _waiting) = tokio::join!(async { server.stream(&request).await.whole().await }, async {
+        agents.until_prompted(0).await;
         tools.call(0, "time", &json!({"city": "Rome"})).await
     });
     let chunks = answer.chunks();
@@ -57,19 +57,19 @@ async fn a_function_streams_as_one_call() {
 
 #[tokio::test]
 async fn a_function_of_another_time_is_told_to_a_new_session() {
-    let (troupe, tools) = (idle(), Workshop::new());
-    let stage = Stage::with_tools(&troupe, &tools).await;
+    let (agents, tools) = (idle(), FakeTools::new());
+    let server = TestServer::with_tools(&agents, &tools).await;
     let mut client = client();
     client.messages.push(json!({"role": "assistant", "content": null,
         "function_call": {"name": "weather", "arguments": "{}"}}));
     client.messages.push(json!({"role": "function", "name": "weather", "content": "sunny"}));
     let request = client.request();
-    let (answer, ()) = tokio::join!(stage.ask(&request), async {
-        troupe.until_prompted(0).await;
-        troupe.does(0, [text("ok"), done()]).await;
+    let (answer, ()) = tokio::join!(server.ask(&request), async {
+        agents.until_prompted(0).await;
+        agents.does(0, [text("ok"), done()]).await;
     });
     assert_eq!(answer.text(), "ok");
     let told = "[User]\nhow is Paris?\n\n[Assistant]\ncalled the tool weather with {}\n\n\
                 [Tool]\nweather gave back:\nsunny";
-    assert_eq!(troupe.prompts(0), [told]);
+    assert_eq!(agents.prompts(0), [told]);
 }

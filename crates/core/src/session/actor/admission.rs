@@ -8,7 +8,7 @@ use crate::admission::{Permit, Waiter};
 use crate::error::Error;
 use crate::log::Draft;
 use crate::model::{Event, Failure, Outcome};
-use crate::session::handle::{GiveBack, Resumed};
+use crate::session::handle::{Resumed, SubmitResults};
 use crate::session::queue::{Pass, Waiting};
 use crate::turn::Turn;
 
@@ -26,7 +26,7 @@ pub(super) enum Slot {
 
 /// Results of calls, and whoever waits to hear that the agent has them.
 pub(super) struct DeferredResults {
-    given: GiveBack,
+    given: SubmitResults,
     reply: oneshot::Sender<Result<Resumed, Error>>,
 }
 
@@ -50,7 +50,7 @@ impl Stage {
 }
 
 impl Actor {
-    /// A permit for a prompt that just came, or a place among those that wait.
+    /// A permit for a prompt that just came, or a tools among those that wait.
     pub(super) fn pass(&self, is_busy: bool) -> Result<Pass, Error> {
         let principal = &self.record.principal;
         if !is_busy && let Some(permit) = self.admission.try_admit(principal) {
@@ -98,7 +98,7 @@ impl Actor {
     }
 
     /// Results of calls. They go to the agent once the turn has a permit again.
-    pub(super) fn on_results(&mut self, given: GiveBack, reply: oneshot::Sender<Result<Resumed, Error>>) {
+    pub(super) fn on_results(&mut self, given: SubmitResults, reply: oneshot::Sender<Result<Resumed, Error>>) {
         let admission = &self.admission;
         if let Stage::Running { turn, slot } = &mut self.stage
             && given.results.iter().any(|(call, _)| turn.awaits(*call))
@@ -123,7 +123,7 @@ impl Actor {
                 },
             }
         }
-        let resumed = self.on_give_back(given);
+        let resumed = self.on_results_given(given);
         answer(reply, resumed);
     }
 

@@ -1,4 +1,4 @@
-//! Calls of the client's tools: from the place where the agent makes them to the client, and back.
+//! Calls of the client's tools: from the tools where the agent makes them to the client, and back.
 
 use tokio::time::Instant;
 
@@ -7,9 +7,9 @@ use crate::error::Error;
 use crate::log::Draft;
 use crate::model::{CallId, ClientCall, Event, Seq, ToolReturn, TurnId};
 use crate::session::agent::Agent;
-use crate::session::given::Digest;
-use crate::session::handle::{GiveBack, Resumed, Resumption};
-use crate::session::place::PlaceNews;
+use crate::session::handle::{Resumed, Resumption, SubmitResults};
+use crate::session::result_receipts::Digest;
+use crate::session::session_tools::ToolsUpdate;
 use crate::tool_host::{HostedCall, ToolNews};
 use crate::turn::{Action, NewCall};
 
@@ -17,27 +17,27 @@ use crate::turn::{Action, NewCall};
 const MOST_NEWS_AT_ONCE: usize = 256;
 
 impl Actor {
-    pub(super) fn on_place(&mut self, news: PlaceNews) {
+    pub(super) fn on_tools_update(&mut self, news: ToolsUpdate) {
         match news {
-            PlaceNews::Tool(news) => {
+            ToolsUpdate::Tool(news) => {
                 let mut actions = Vec::new();
                 self.on_tool_news(news, Instant::now(), &mut actions);
                 self.act(actions);
             }
-            PlaceNews::Read => self.on_offer_read(),
-            PlaceNews::Gone => {
-                tracing::warn!(session = %self.record.id, "the place of the client's tools was closed");
-                if let Agent::Live { place, .. } = &mut self.agent {
-                    *place = None;
+            ToolsUpdate::Read => self.on_offer_read(),
+            ToolsUpdate::Gone => {
+                tracing::warn!(session = %self.record.id, "the tools of the client's tools was closed");
+                if let Agent::Live { tools, .. } = &mut self.agent {
+                    *tools = None;
                 }
             }
         }
     }
 
-    /// Takes what the agent did at its place before it went on, though it comes by another way.
-    pub(super) fn hear_place(&mut self, now: Instant, actions: &mut Vec<Action>) {
+    /// Takes what the agent did at its tools before it went on, though it comes by another way.
+    pub(super) fn take_tool_news(&mut self, now: Instant, actions: &mut Vec<Action>) {
         for _ in 0..MOST_NEWS_AT_ONCE {
-            let Some(news) = self.agent.place_news_so_far() else { return };
+            let Some(news) = self.agent.tool_news_so_far() else { return };
             self.on_tool_news(news, now, actions);
         }
     }
@@ -68,7 +68,7 @@ impl Actor {
         drop(call.reply.send(refusal));
     }
 
-    /// Hands the result of a call to the place where the agent waits for it.
+    /// Hands the result of a call to the tools where the agent waits for it.
     pub(super) fn return_call(&mut self, call: CallId, result: ToolReturn) {
         if let Some(reply) = self.replies.remove(&call)
             && reply.send(result).is_err()
@@ -77,7 +77,7 @@ impl Actor {
         }
     }
 
-    pub(super) fn on_give_back(&mut self, given: GiveBack) -> Result<Resumed, Error> {
+    pub(super) fn on_results_given(&mut self, given: SubmitResults) -> Result<Resumed, Error> {
         let Some(turn) = given.results.first().map(|(call, _)| call.turn()) else {
             return Err(Error::Invalid("no result was given; name at least one call and its result".into()));
         };
@@ -93,14 +93,14 @@ impl Actor {
         let mut fresh: Vec<(CallId, Digest)> = Vec::new();
         let mut after = Seq::START;
         for (call, result) in results {
-            let digest = self.given.digest(result);
+            let digest = self.receipts.digest(result);
             if let Some((_, same)) = fresh.iter().find(|(known, _)| known == call) {
                 if *same != digest {
                     return Err(Error::Invalid(format!("the call `{call}` has two results here; send one of them")));
                 }
             } else if self.awaits(*call) {
                 fresh.push((*call, digest));
-            } else if let Some(before) = self.given.after(*call, digest).filter(|_| call.turn() == turn) {
+            } else if let Some(before) = self.receipts.after(*call, digest).filter(|_| call.turn() == turn) {
                 after = after.max(before);
             } else {
                 return Err(Error::NotParked(*call));
@@ -110,10 +110,10 @@ impl Actor {
     }
 
     /// Gives the results to the agent. The number is where whoever gave them reads on.
-    fn resolve(&mut self, given: GiveBack, receipts: Vec<(CallId, Digest)>) -> Result<Seq, Error> {
+    fn resolve(&mut self, given: SubmitResults, receipts: Vec<(CallId, Digest)>) -> Result<Seq, Error> {
         let mut actions = Vec::new();
         if let Stage::Running { turn, .. } = &mut self.stage {
-            turn.on_give_back(given.results, given.unanswered, given.by, Instant::now(), &mut actions);
+            turn.on_results_given(given.results, given.unanswered, given.by, Instant::now(), &mut actions);
         }
         let told_at = self.told_at.take();
         let is_returned = |event: &&Event| matches!(event, Event::Returned { .. });
@@ -122,7 +122,7 @@ impl Actor {
         // What trailed the agent's wait belongs to the answer that goes on now.
         let after = told_at.unwrap_or(Seq(self.journal.last().0.saturating_sub(behind as u64)));
         for (call, digest) in receipts {
-            self.given.note(call, digest, after);
+            self.receipts.note(call, digest, after);
         }
         self.note_use();
         Ok(after)

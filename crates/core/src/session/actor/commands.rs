@@ -6,12 +6,12 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::{Actor, Beside, Next, Stage, answer, report};
-use crate::driver::{Change, Changed, Parting, SlashCommands};
+use crate::driver::{Change, Changed, CloseMode, SlashCommands};
 use crate::error::Error;
-use crate::log::{Attachment, Draft, From, Pace};
+use crate::log::{Attachment, Backpressure, Draft, From};
 use crate::model::{Answer, AskId, ClientId, Content, Event, Outcome, Prompt, SessionFacts, TurnId};
 use crate::session::agent::Agent;
-use crate::session::handle::{Accepted, Command, Description, Durable, Footing, Joined, Submission, TurnState};
+use crate::session::handle::{Accepted, Command, Description, Durable, Joined, Precondition, Submission, TurnState};
 use crate::session::queue::{Attempt, Memory, Pass, Waiting};
 use crate::turn::Turn;
 
@@ -32,15 +32,15 @@ impl Actor {
                     report(self.on_abandon(unheard.turn), "the end of a turn");
                 }
             }
-            Command::Converse { submission, pace, reply } => {
-                let begun = self.on_converse(*submission, pace);
+            Command::Converse { submission, backpressure, reply } => {
+                let begun = self.on_converse(*submission, backpressure);
                 if let Err(Ok((unheard, attachment))) = reply.send(begun) {
                     // It follows no more, and must not count as somebody who does.
                     drop(attachment);
                     report(self.on_abandon(unheard.turn), "the end of a turn");
                 }
             }
-            Command::GiveBack { given, reply } => self.on_results(given, reply),
+            Command::SubmitResults { given, reply } => self.on_results(given, reply),
             Command::Offer { turn, offer, reply } => self.on_offer(turn, *offer, reply),
             Command::Abandon { turn, reply } => answer(reply, self.on_abandon(turn)),
             Command::Cancel { turn, reply } => answer(reply, self.on_cancel(turn)),
@@ -48,9 +48,9 @@ impl Actor {
                 let result = self.on_answer(ask, given, by);
                 answer(reply, result);
             }
-            Command::Attach { from, pace, reply } => answer(reply, self.journal.attach(from, pace)),
-            Command::Join { from, pace, reply } => {
-                let joined = self.on_join(from, pace);
+            Command::Attach { from, backpressure, reply } => answer(reply, self.journal.attach(from, backpressure)),
+            Command::Join { from, backpressure, reply } => {
+                let joined = self.on_join(from, backpressure);
                 answer(reply, joined);
             }
             Command::Change { change, reply } => self.on_change(*change, reply),
@@ -104,7 +104,7 @@ impl Actor {
         if self.last_turn > TurnId(0) {
             self.agent_lost("the session was idle, and another one needed its agent".into());
         }
-        let closing = session.close(Parting::Release);
+        let closing = session.close(CloseMode::Release);
         self.beside.spawn(async move {
             closing.await;
             answer(reply, Ok(()));
@@ -112,19 +112,23 @@ impl Actor {
         });
     }
 
-    fn on_converse(&mut self, submission: Submission, pace: Pace) -> Result<(Accepted, Attachment), Error> {
-        let attachment = self.journal.attach(From::Now, pace)?;
+    fn on_converse(
+        &mut self,
+        submission: Submission,
+        backpressure: Backpressure,
+    ) -> Result<(Accepted, Attachment), Error> {
+        let attachment = self.journal.attach(From::Now, backpressure)?;
         Ok((self.on_prompt(submission)?, attachment))
     }
 
     fn on_prompt(&mut self, submission: Submission) -> Result<Accepted, Error> {
-        let Submission { prompt, by, footing, offer } = submission;
+        let Submission { prompt, by, precondition, offer } = submission;
         let busy = !matches!(self.stage, Stage::Idle);
-        let memory = match footing {
-            Footing::Any => self.memory_for(&prompt),
-            Footing::Anew => Memory::Brought,
-            Footing::RightAfter(turn) if turn == self.last_turn && !busy && self.may_remember() => Memory::Needed,
-            Footing::RightAfter(_) => return Err(Error::MovedOn),
+        let memory = match precondition {
+            Precondition::Any => self.memory_for(&prompt),
+            Precondition::Anew => Memory::Brought,
+            Precondition::RightAfter(turn) if turn == self.last_turn && !busy && self.may_remember() => Memory::Needed,
+            Precondition::RightAfter(_) => return Err(Error::MovedOn),
         };
         if let Some(offer) = &offer {
             self.check_offer(offer)?;
@@ -164,7 +168,7 @@ impl Actor {
         let is_command = self.spec.slash == SlashCommands::Run
             && prompt.history.is_empty()
             && matches!(prompt.content.first(), Some(Content::Text(text)) if text.to_str().starts_with('/'));
-        if is_command { Memory::Unneeded } else { Memory::Retold }
+        if is_command { Memory::Unneeded } else { Memory::Replayed }
     }
 
     /// Whether the agent knows the turns before, or may find them in its own files.
@@ -243,8 +247,8 @@ impl Actor {
         self.open_agent();
     }
 
-    fn on_join(&mut self, from: From, pace: Pace) -> Result<Joined, Error> {
-        let attachment = self.journal.attach(from, pace)?;
+    fn on_join(&mut self, from: From, backpressure: Backpressure) -> Result<Joined, Error> {
+        let attachment = self.journal.attach(from, backpressure)?;
         self.shown = None;
         Ok(Joined { attachment, description: self.describe()?, presence: self.presence.clone() })
     }

@@ -19,7 +19,7 @@ impl Actor {
             AgentNews::Opened(Ok(opened)) => self.on_opened(opened),
             AgentNews::Opened(Err(failure)) => self.on_open_failed(failure),
             AgentNews::Signals(signals) => self.on_signals(signals),
-            AgentNews::Place(news) => self.on_place(news),
+            AgentNews::Tools(news) => self.on_tools_update(news),
             AgentNews::Vanished => {
                 let failure = Failure::new(FailureKind::Internal, "the driver let go of the session");
                 self.on_signals(vec![Signal::Lost(failure)]);
@@ -96,7 +96,7 @@ impl Actor {
             }
             if !matches!(signal, Signal::Update(_)) {
                 // It did that before it came to its end.
-                self.hear_place(now, &mut actions);
+                self.take_tool_news(now, &mut actions);
             }
             if let Signal::Lost(failure) = &signal {
                 self.agent = Agent::Absent;
@@ -131,7 +131,7 @@ impl Actor {
                 }
             }
         }
-        self.hear_place(now, &mut actions);
+        self.take_tool_news(now, &mut actions);
         self.act(actions);
         self.start_next();
     }

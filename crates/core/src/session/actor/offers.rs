@@ -12,8 +12,8 @@ use crate::error::Error;
 use crate::model::{Failure, FailureKind, TurnId};
 use crate::session::agent::Agent;
 use crate::session::history_replay::Past;
-use crate::session::place::Place;
 use crate::session::queue::Waiting;
+use crate::session::session_tools::SessionTools;
 use crate::tool_host::Offer;
 use crate::turn::Turn;
 
@@ -22,8 +22,8 @@ pub(super) enum Readiness {
     Ready,
     /// The agent has not read yet what it is offered.
     Unread,
-    /// It has no place where it could look.
-    NoPlace,
+    /// It has no tools where it could status_key.
+    NoEndpoint,
 }
 
 impl Actor {
@@ -35,14 +35,14 @@ impl Actor {
         if self.tool_host.is_none() {
             return Err(Error::Invalid("this gateway runs without its tool bridge; leave the tools out".into()));
         }
-        if self.agent.is_absent() || self.agent.has_place() { Ok(()) } else { Err(Error::MovedOn) }
+        if self.agent.is_absent() || self.agent.has_tools() { Ok(()) } else { Err(Error::MovedOn) }
     }
 
-    /// The agent of this session, with a place for the client's tools where it shall have some.
+    /// The agent of this session, with a tools for the client's tools where it shall have some.
     pub(super) fn new_agent(&self) -> Agent {
         let mut spec = self.spec.clone();
-        match self.new_place(&mut spec) {
-            Ok(place) => Agent::open(&self.driver, spec, place, self.past()),
+        match self.new_tools(&mut spec) {
+            Ok(tools) => Agent::open(&self.driver, spec, tools, self.past()),
             Err(failure) => Agent::failed(failure),
         }
     }
@@ -64,22 +64,22 @@ impl Actor {
         }
     }
 
-    fn new_place(&self, spec: &mut SessionSpec) -> Result<Option<Place>, Failure> {
+    fn new_tools(&self, spec: &mut SessionSpec) -> Result<Option<SessionTools>, Failure> {
         let Some(host) = self.tool_host.as_ref().filter(|_| !self.offer.is_empty()) else { return Ok(None) };
-        let (server, place) = Place::open(host.as_ref(), self.offer.clone())?;
+        let (server, tools) = SessionTools::open(host.as_ref(), self.offer.clone())?;
         spec.tool_servers.insert(0, server);
-        Ok(Some(place))
+        Ok(Some(tools))
     }
 
     /// Puts what the session offers before the agent that is there.
     pub(super) fn present(&mut self) -> Readiness {
         let offer = &self.offer;
-        match self.agent.place() {
+        match self.agent.tools() {
             None if offer.is_empty() => Readiness::Ready,
-            None => Readiness::NoPlace,
-            Some(place) => {
-                place.offer(offer);
-                if place.is_read() { Readiness::Ready } else { Readiness::Unread }
+            None => Readiness::NoEndpoint,
+            Some(tools) => {
+                tools.offer(offer);
+                if tools.is_read() { Readiness::Ready } else { Readiness::Unread }
             }
         }
     }
@@ -89,12 +89,12 @@ impl Actor {
         let waits = |running: &Turn| running.id() == turn && running.parked_calls().next().is_some();
         let is_waiting = matches!(&self.stage, Stage::Running { turn: running, .. } if waits(running));
         // Less than there is takes an agent longer to read than a call in vain.
-        if !is_waiting || !self.agent.has_place() || self.offer.covers(&offer) {
+        if !is_waiting || !self.agent.has_tools() || self.offer.covers(&offer) {
             return answer(reply, Ok(()));
         }
         self.offer = offer;
         match self.present() {
-            Readiness::Ready | Readiness::NoPlace => answer(reply, Ok(())),
+            Readiness::Ready | Readiness::NoEndpoint => answer(reply, Ok(())),
             Readiness::Unread => {
                 self.offering.retain(|waiting| !waiting.is_closed());
                 self.offering.push(reply);
@@ -105,9 +105,9 @@ impl Actor {
     /// Whether the agent that is there has read this, or what the session offers already where there is nothing new.
     pub(super) fn has_read(&mut self, new: Option<&Offer>) -> bool {
         let offer = new.unwrap_or(&self.offer);
-        match self.agent.place() {
+        match self.agent.tools() {
             None => offer.is_empty(),
-            Some(place) => place.has_read(offer),
+            Some(tools) => tools.has_read(offer),
         }
     }
 
@@ -144,8 +144,8 @@ impl Actor {
     }
 
     /// The agent cannot be offered what the prompt comes with.
-    pub(super) fn without_place(waiting: Waiting) -> Unsent {
-        let message = "the agent was opened without a place for tools; begin a new session for them";
+    pub(super) fn without_endpoint(waiting: Waiting) -> Unsent {
+        let message = "the agent was opened without a tools for tools; begin a new session for them";
         Unsent { waiting, failure: Failure::new(FailureKind::Unsupported, message) }
     }
 

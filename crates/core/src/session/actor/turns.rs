@@ -5,7 +5,7 @@ use tokio::time::Instant;
 use super::offers::Readiness;
 use super::{Actor, Stage, report};
 use crate::admission::Permit;
-use crate::driver::{Parting, Resume};
+use crate::driver::{CloseMode, Resume};
 use crate::error::Error;
 use crate::log::Draft;
 use crate::model::{Answer, Event, Failure, FailureKind, Outcome, Prompt, Seq, Timestamp, ToolReturn, TurnId};
@@ -42,7 +42,7 @@ impl Actor {
         self.stage = Stage::Opening(waiting);
         if self.agent.has_forgotten() {
             // The next one hears all of it from us.
-            self.part_with_agent(Parting::Release);
+            self.part_with_agent(CloseMode::Release);
             self.spec.resume = None;
         }
         if self.agent.live().is_none() {
@@ -121,7 +121,7 @@ impl Actor {
                 self.await_reading(waiting);
                 return Ok(());
             }
-            Readiness::NoPlace => return Err(Self::without_place(waiting)),
+            Readiness::NoEndpoint => return Err(Self::without_endpoint(waiting)),
         }
         let retold = match self.agent.prompt(&waiting) {
             Ok(retold) => retold,
@@ -193,7 +193,7 @@ impl Actor {
     pub(super) fn act_and_store(&mut self, actions: Vec<Action>) -> Result<(), Error> {
         let (mut turn, agent_ended) = match &self.stage {
             Stage::Running { turn, .. } => {
-                self.nameplate.set_awaits_results(turn.parked_calls().next().is_some());
+                self.published.set_awaits_results(turn.parked_calls().next().is_some());
                 (Some(turn.id()), turn.is_ended())
             }
             Stage::Idle | Stage::Admitting(_) | Stage::Opening(_) | Stage::Offering { .. } | Stage::Settling { .. } => {
@@ -235,7 +235,7 @@ impl Actor {
         {
             let id = turn.id();
             if turn.has_called() && !(ended_well && stored.is_ok()) {
-                self.given.forget(id);
+                self.receipts.forget(id);
             }
             if !ended_well {
                 self.agent.was_cut();
@@ -273,7 +273,7 @@ impl Actor {
             Action::AnswerAgent { ask, answer } => agent.answer(ask, answer),
             Action::GiveUpAgent => {
                 self.agent_lost("the agent did not obey a cancel and was ended".into());
-                self.part_with_agent(Parting::Kill);
+                self.part_with_agent(CloseMode::Kill);
                 Ok(())
             }
             Action::Log { .. } | Action::ReturnCall { .. } => Ok(()),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{Found, Sessions, Viewer};
 use crate::error::Error;
 use crate::model::SessionId;
-use crate::session::overview::{ListWatch, SessionView, Standing, Watchers};
+use crate::session::overview::{ListWatch, SessionStatus, SessionView, Watchers};
 use crate::store::{SessionRecord, StoreError};
 
 impl Sessions {
@@ -18,7 +18,7 @@ impl Sessions {
         let mut stored = self.list(viewer, limit).await?;
         stored.retain(|record| !is_live(record, &views));
         let at_rest =
-            |record| Arc::new(SessionView { record, standing: Standing::Stored, watchers: Watchers::default() });
+            |record| Arc::new(SessionView { record, status: SessionStatus::Stored, watchers: Watchers::default() });
         views.extend(stored.into_iter().map(at_rest));
         views.sort_by_key(|view| std::cmp::Reverse((view.record.updated, view.record.id)));
         views.truncate(limit);
@@ -31,8 +31,8 @@ impl Sessions {
     }
 
     /// How every live session stands.
-    pub fn standings(&self) -> Vec<Standing> {
-        self.overview.all_live().into_iter().map(|view| view.standing).collect()
+    pub fn statuses(&self) -> Vec<SessionStatus> {
+        self.overview.all_live().into_iter().map(|view| view.status).collect()
     }
 
     /// Every change of every session from now on. What `viewer` may see of it is for the caller to ask

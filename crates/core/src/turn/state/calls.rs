@@ -109,7 +109,7 @@ impl Turn {
     }
 
     /// The client gives results. Those of calls that do not wait are passed over.
-    pub fn on_give_back(
+    pub fn on_results_given(
         &mut self,
         results: Vec<(CallId, ToolReturn)>,
         unanswered: Unanswered,

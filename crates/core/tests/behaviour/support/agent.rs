@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use gembridge_core::BoxFuture;
-use gembridge_core::driver::{AgentSession, Change, Changed, Driver, Opened, Parting, SessionSpec, Signal};
+use gembridge_core::driver::{AgentSession, Change, Changed, CloseMode, Driver, Opened, SessionSpec, Signal};
 use gembridge_core::model::{AgentFacts, Answer, AskId, Failure, FailureKind, Prompt, SessionFacts};
 use tokio::sync::{mpsc, oneshot};
 
@@ -33,8 +33,8 @@ pub enum Order {
     Cancel,
     Answer(AskId, Answer),
     Change(Change, oneshot::Sender<Result<Changed, Failure>>),
-    Close(Parting),
-    /// Let go without a parting.
+    Close(CloseMode),
+    /// Let go without a close_mode.
     Drop,
 }
 
@@ -137,10 +137,10 @@ impl FakeAgent {
         }
     }
 
-    pub async fn expect_close(&mut self, expected: Parting) {
+    pub async fn expect_close(&mut self, expected: CloseMode) {
         match self.order().await {
-            Order::Close(parting) => assert_eq!(parting, expected),
-            other => panic!("expected a parting, got {other:?}"),
+            Order::Close(close_mode) => assert_eq!(close_mode, expected),
+            other => panic!("expected a close_mode, got {other:?}"),
         }
     }
 
@@ -219,9 +219,9 @@ impl AgentSession for ScriptedSession {
         })
     }
 
-    fn close(mut self: Box<Self>, parting: Parting) -> BoxFuture<'static, ()> {
+    fn close(mut self: Box<Self>, close_mode: CloseMode) -> BoxFuture<'static, ()> {
         self.parted = true;
-        drop(self.tell(Order::Close(parting)));
+        drop(self.tell(Order::Close(close_mode)));
         Box::pin(std::future::ready(()))
     }
 }

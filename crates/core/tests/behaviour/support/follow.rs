@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use gembridge_core::log::{Attachment, From, LogEntry, Pace};
+use gembridge_core::log::{Attachment, Backpressure, From, LogEntry};
 use gembridge_core::model::{CallId, Event, Outcome, ReturnedBy, Seq, TurnId};
 use gembridge_core::session::SessionHandle;
 use gembridge_core::store::Store;
@@ -19,13 +19,13 @@ pub struct Reader {
 impl Reader {
     /// Reads the session from its first entry.
     pub async fn of(handle: &SessionHandle, store: &MemoryStore) -> Self {
-        let attachment = handle.attach(From::After(Seq::START), Pace::Own).await.expect("attaching works");
+        let attachment = handle.attach(From::After(Seq::START), Backpressure::Own).await.expect("attaching works");
         Self::take(attachment, handle, store).await
     }
 
     /// Reads what comes after this entry.
     pub async fn after(seq: Seq, handle: &SessionHandle, store: &MemoryStore) -> Self {
-        let attachment = handle.attach(From::After(seq), Pace::Own).await.expect("attaching works");
+        let attachment = handle.attach(From::After(seq), Backpressure::Own).await.expect("attaching works");
         Self::take(attachment, handle, store).await
     }
 

@@ -8,7 +8,7 @@ use gembridge_core::BoxFuture;
 use gembridge_core::driver::ToolServer;
 use gembridge_core::model::{ClientTool, Content, Failure, FailureKind, Opaque, ReturnOutcome, ToolReturn};
 use gembridge_core::tool_host::{
-    Format, FormatSpec, HostedCall, HostedCallId, Offer, ToolBoard, ToolHost, ToolNews, ToolPlace,
+    Format, FormatSpec, HostedCall, HostedCallId, HostedTools, Offer, ToolHost, ToolList, ToolNews,
 };
 use tokio::sync::{mpsc, oneshot};
 
@@ -143,14 +143,14 @@ impl Call {
 }
 
 impl ToolHost for ScriptedHost {
-    fn open(&self) -> Result<ToolPlace, Failure> {
+    fn open(&self) -> Result<HostedTools, Failure> {
         let (post, offers) = mpsc::channel(64);
         let (sender, news) = mpsc::channel(2_048);
         let place = FakePlace { offers, news: sender, calls: 0 };
         let full = || Failure::new(FailureKind::Internal, "the test does not play hosts any more");
         self.doorbell.try_send(place).map_err(|_| full())?;
         let server = ToolServer { name: "ours".into(), url: "http://host/mcp".into(), headers: Vec::new() };
-        Ok(ToolPlace { server, board: Box::new(Board { post }), news })
+        Ok(HostedTools { server, board: Box::new(Board { post }), news })
     }
 
     fn format(&self, _wanted: &FormatSpec) -> Result<Arc<dyn Format>, String> {
@@ -162,7 +162,7 @@ struct Board {
     post: mpsc::Sender<Posted>,
 }
 
-impl ToolBoard for Board {
+impl ToolList for Board {
     fn offer(&mut self, offer: Offer) -> BoxFuture<'static, ()> {
         let (read, wait) = oneshot::channel();
         drop(self.post.try_send(Posted { offer, read }));

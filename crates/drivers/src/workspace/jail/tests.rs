@@ -10,14 +10,14 @@ use tempfile::TempDir;
 
 use super::{Jail, JailError, JailLimits};
 
-struct Place {
+struct TestJail {
     _temp: TempDir,
     root: PathBuf,
     outside: PathBuf,
     jail: Jail,
 }
 
-fn place() -> Place {
+fn place() -> TestJail {
     let temp = TempDir::new().unwrap();
     let root = temp.path().join("ws");
     let outside = temp.path().join("ws-evil");
@@ -26,7 +26,7 @@ fn place() -> Place {
     fs::write(root.join("in.txt"), "one\ntwo\r\nthree\nfour").unwrap();
     fs::write(outside.join("secret"), "foreign").unwrap();
     let jail = Jail::open(&root, JailLimits { file_bytes: 1000, ..JailLimits::default() }).unwrap();
-    Place { _temp: temp, root, outside, jail }
+    TestJail { _temp: temp, root, outside, jail }
 }
 
 fn kind(error: &JailError) -> &'static str {
@@ -75,7 +75,7 @@ fn a_root_behind_a_link_is_reached_by_both_of_its_names() {
 #[test]
 fn reads_that_lead_outside_are_refused() {
     let place = place();
-    let Place { root, outside, jail, .. } = &place;
+    let TestJail { root, outside, jail, .. } = &place;
     symlink(outside.join("secret"), root.join("link")).unwrap();
     symlink("in.txt", root.join("inner-link")).unwrap();
     symlink(outside, root.join("dir-link")).unwrap();
@@ -110,7 +110,7 @@ fn reads_that_lead_outside_are_refused() {
 #[test]
 fn writes_that_lead_outside_are_refused_and_leave_nothing_there() {
     let place = place();
-    let Place { root, outside, jail, .. } = &place;
+    let TestJail { root, outside, jail, .. } = &place;
     symlink(outside.join("secret"), root.join("link")).unwrap();
     symlink(outside.join("dangling"), root.join("dangling")).unwrap();
     symlink(outside, root.join("dir-link")).unwrap();
@@ -165,7 +165,7 @@ fn a_file_over_the_limit_or_not_text_is_refused() {
 #[test]
 fn a_write_creates_its_folders_replaces_whole_and_keeps_permissions() {
     let place = place();
-    let Place { root, jail, .. } = &place;
+    let TestJail { root, jail, .. } = &place;
     jail.write_text("new/deep/file.txt", "héllo").unwrap();
     assert_eq!(fs::read_to_string(root.join("new/deep/file.txt")).unwrap(), "héllo");
     fs::set_permissions(root.join("in.txt"), fs::Permissions::from_mode(0o750)).unwrap();
@@ -217,7 +217,7 @@ fn a_folder_for_a_command_is_inside_and_no_link() {
 #[test]
 fn a_folder_that_flips_to_a_link_during_reads_never_gives_a_foreign_byte() {
     let place = place();
-    let Place { root, outside, jail, .. } = &place;
+    let TestJail { root, outside, jail, .. } = &place;
     fs::write(root.join("sub/secret"), "ours").unwrap();
     symlink(outside, root.join("to-outside")).unwrap();
     let stop = AtomicBool::new(false);

@@ -8,17 +8,17 @@ use tokio::sync::broadcast::error::RecvError;
 
 use super::{Connection, Ending, TOO_SLOW};
 use crate::acp::encode::{self, View};
-use crate::acp::seat::{Announce, ReplayEnd, Step};
-use crate::acp::shown::Part;
+use crate::acp::fanout::Part;
+use crate::acp::subscription::{Announce, ReplayEnd, Step};
 use crate::websocket::CloseCode;
 
 impl Connection {
     pub(super) fn on_step(&mut self, at: usize, step: Step) {
         match step {
             Step::Begins { from, to } => {
-                let Some(seat) = self.seats.get(at) else { return };
-                if seat.is_announced() {
-                    let params = json!({ "sessionId": seat.name.id.to_string(), "from": from.0, "to": to.0 });
+                let Some(subscription) = self.subscriptions.get(at) else { return };
+                if subscription.is_announced() {
+                    let params = json!({ "sessionId": subscription.name.id.to_string(), "from": from.0, "to": to.0 });
                     encode::notification(self.socket.out(), "_gembridge/replay_started", &params);
                 }
             }
@@ -40,8 +40,8 @@ impl Connection {
     /// What looks the same to everybody who watches was written once, for all of them.
     fn show_live(&mut self, at: usize, entries: &Batch) {
         let view = View::Live(self.client);
-        let Some(seat) = self.seats.get(at) else { return };
-        let Some(shown) = seat.place.of(entries) else {
+        let Some(subscription) = self.subscriptions.get(at) else { return };
+        let Some(shown) = subscription.place.of(entries) else {
             self.socket.reserve(encode::room_for(entries));
             for entry in entries.iter() {
                 self.show(at, entry, view);
@@ -57,63 +57,66 @@ impl Connection {
     }
 
     pub(super) fn show(&mut self, at: usize, entry: &LogEntry, view: View) {
-        let (client, Some(seat)) = (self.client, self.seats.get_mut(at)) else { return };
+        let (client, Some(subscription)) = (self.client, self.subscriptions.get_mut(at)) else { return };
         let out = self.socket.out();
         match &entry.event {
             Event::Prompted { by, .. } => {
                 let is_own = matches!(view, View::Live(_)) && *by == client;
-                encode::entry(out, &seat.name, &mut seat.template, entry, view);
+                encode::entry(out, &subscription.name, &mut subscription.template, entry, view);
                 if is_own {
                     self.claim(at, entry);
                 }
             }
             Event::Started => {
-                seat.usage = gembridge_core::model::Usage::default();
-                let is_own = seat.start(entry.turn);
-                encode::turn_started(out, &seat.name, entry, is_own);
+                subscription.usage = gembridge_core::model::Usage::default();
+                let is_own = subscription.start(entry.turn);
+                encode::turn_started(out, &subscription.name, entry, is_own);
             }
             Event::Usage(used) => {
-                seat.usage = *used;
-                encode::entry(out, &seat.name, &mut seat.template, entry, view);
+                subscription.usage = *used;
+                encode::entry(out, &subscription.name, &mut subscription.template, entry, view);
             }
             Event::Ended(outcome) => {
-                encode::turn_ended(out, &seat.name, entry, outcome, &seat.usage);
+                encode::turn_ended(out, &subscription.name, entry, outcome, &subscription.usage);
                 self.answer_prompt(at, entry, outcome);
             }
             Event::Asked(_) => {
                 // On a replay it is only known for the answer that follows; which are open is said at its end.
-                seat.open.push(entry.clone());
+                subscription.open.push(entry.clone());
                 if matches!(view, View::Live(_)) {
                     self.put_question(at, entry);
                 }
             }
             Event::Answered { ask, .. } => {
-                let unanswered = self.asks.settle(seat.name.id, *ask);
-                let asked =
-                    seat.open.iter().position(|entry| ask_of(entry) == Some(*ask)).map(|at| seat.open.remove(at));
-                encode::resolved(out, &seat.name, entry, asked.as_ref(), client);
+                let unanswered = self.asks.settle(subscription.name.id, *ask);
+                let asked = subscription
+                    .open
+                    .iter()
+                    .position(|entry| ask_of(entry) == Some(*ask))
+                    .map(|at| subscription.open.remove(at));
+                encode::resolved(out, &subscription.name, entry, asked.as_ref(), client);
                 if let Some(request) = unanswered {
                     encode::withdrawn(out, request);
                 }
             }
-            _ => encode::entry(out, &seat.name, &mut seat.template, entry, view),
+            _ => encode::entry(out, &subscription.name, &mut subscription.template, entry, view),
         }
     }
 
     /// A prompt of this client is in the log.
     pub(super) fn claim(&mut self, at: usize, entry: &LogEntry) {
-        let (Some(seat), Some(turn)) = (self.seats.get_mut(at), entry.turn) else { return };
-        if seat.claim(turn) {
-            let handle = seat.handle.clone();
+        let (Some(subscription), Some(turn)) = (self.subscriptions.get_mut(at), entry.turn) else { return };
+        if subscription.claim(turn) {
+            let handle = subscription.handle.clone();
             self.calls.aside(async move { handle.cancel_turn(turn).await });
         }
     }
 
     /// A turn has ended; whoever asked for it hears how.
     pub(super) fn answer_prompt(&mut self, at: usize, entry: &LogEntry, outcome: &Outcome) {
-        let Some(seat) = self.seats.get_mut(at) else { return };
-        let used = std::mem::take(&mut seat.usage);
-        if let Some(own) = seat.finish(entry.turn) {
+        let Some(subscription) = self.subscriptions.get_mut(at) else { return };
+        let used = std::mem::take(&mut subscription.usage);
+        if let Some(own) = subscription.finish(entry.turn) {
             match encode::prompt_result(outcome, &used, entry) {
                 Ok(result) => encode::result(self.socket.out(), &own.request, &result),
                 Err(refusal) => encode::error(self.socket.out(), &own.request, &refusal),
@@ -124,22 +127,22 @@ impl Connection {
     /// Asks this client what the agent asks.
     fn put_question(&mut self, at: usize, entry: &LogEntry) {
         let Event::Asked(ask) = &entry.event else { return };
-        let Some(seat) = self.seats.get(at) else { return };
+        let Some(subscription) = self.subscriptions.get(at) else { return };
         let is_form = matches!(ask.body, gembridge_core::model::AskBody::Form { .. });
         if is_form && !self.fills_forms {
             return;
         }
-        let Some(id) = self.asks.add(seat.name.id, ask.id, &ask.body) else { return };
-        let patience = u64::try_from(seat.patience.as_millis()).unwrap_or(u64::MAX);
-        encode::asked(self.socket.out(), &seat.name, entry, ask, id, entry.at.0.saturating_add(patience));
+        let Some(id) = self.asks.add(subscription.name.id, ask.id, &ask.body) else { return };
+        let patience = u64::try_from(subscription.patience.as_millis()).unwrap_or(u64::MAX);
+        encode::asked(self.socket.out(), &subscription.name, entry, ask, id, entry.at.0.saturating_add(patience));
     }
 
     /// What was is shown; what is still open follows.
     fn on_replayed(&mut self, at: usize, end: &ReplayEnd) {
-        let Some(seat) = self.seats.get_mut(at) else { return };
-        seat.open.clone_from(&end.open);
+        let Some(subscription) = self.subscriptions.get_mut(at) else { return };
+        subscription.open.clone_from(&end.open);
         if end.is_partial {
-            encode::present(self.socket.out(), &seat.name, &end.description.facts);
+            encode::present(self.socket.out(), &subscription.name, &end.description.facts);
         }
         if end.announce == Announce::Yes {
             let found = &end.description;
@@ -150,7 +153,7 @@ impl Connection {
             };
             let open: Vec<u64> = end.open.iter().filter_map(ask_of).map(|ask| ask.0).collect();
             let mut params = json!({
-                "sessionId": seat.name.id.to_string(),
+                "sessionId": subscription.name.id.to_string(),
                 "last": found.last.0,
                 "turn": turn,
                 "queued": found.queued,
@@ -160,7 +163,7 @@ impl Connection {
             encode::new_session(&mut params, &found.facts);
             encode::notification(self.socket.out(), "_gembridge/replay_ended", &params);
         }
-        for (request, result) in std::mem::take(&mut seat.after_replay) {
+        for (request, result) in std::mem::take(&mut subscription.after_replay) {
             encode::result(self.socket.out(), &request, &result);
         }
         for entry in &end.open {
@@ -171,23 +174,25 @@ impl Connection {
 
     /// Puts a question again whose answer was no good.
     pub(super) fn ask_again(&mut self, session: SessionId, ask: AskId) {
-        let Some(at) = self.seats.iter().position(|seat| seat.name.id == session) else { return };
-        let entry = self.seats[at].open.iter().find(|entry| ask_of(entry) == Some(ask)).cloned();
+        let Some(at) = self.subscriptions.iter().position(|subscription| subscription.name.id == session) else {
+            return;
+        };
+        let entry = self.subscriptions[at].open.iter().find(|entry| ask_of(entry) == Some(ask)).cloned();
         if let Some(entry) = entry {
             self.put_question(at, &entry);
         }
     }
 
     fn on_gone(&mut self, at: usize) {
-        let seat = self.seats.remove(at);
-        self.asks.leave(seat.name.id);
-        if !seat.handle.is_closed() {
+        let subscription = self.subscriptions.remove(at);
+        self.asks.leave(subscription.name.id);
+        if !subscription.handle.is_closed() {
             self.ending = Some(Ending::Told(TOO_SLOW, "this client did not keep up; come back with `after`"));
             return;
         }
         // The log of a closed session holds the end of every turn; this client was let go before it came.
-        self.refuse_prompts(seat.prompts, &gembridge_core::error::Error::Closed.into());
-        let params = json!({ "sessionId": seat.name.id.to_string() });
+        self.refuse_prompts(subscription.prompts, &gembridge_core::error::Error::Closed.into());
+        let params = json!({ "sessionId": subscription.name.id.to_string() });
         encode::notification(self.socket.out(), "_gembridge/session_closed", &params);
     }
 

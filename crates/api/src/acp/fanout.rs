@@ -12,15 +12,15 @@ use super::encode::{self, SessionName, Template, View};
 
 /// The sessions that somebody watches.
 #[derive(Default)]
-pub struct Showings {
-    sessions: Mutex<HashMap<SessionId, Weak<Showing>>>,
+pub struct FanoutCache {
+    sessions: Mutex<HashMap<SessionId, Weak<SessionFanout>>>,
 }
 
 /// A client's place among those who watch a session.
-pub struct Place(Arc<Showing>);
+pub struct Subscriber(Arc<SessionFanout>);
 
 /// One session that somebody watches.
-struct Showing {
+struct SessionFanout {
     session: SessionName,
     recent: Mutex<Recent>,
 }
@@ -33,12 +33,12 @@ struct Recent {
 }
 
 struct Kept {
-    shown: Arc<Shown>,
+    shown: Arc<EncodedBatch>,
     fetched: usize,
 }
 
 /// A batch of entries as the frames that clients get.
-pub struct Shown {
+pub struct EncodedBatch {
     first: Seq,
     bytes: BytesMut,
     runs: Vec<Run>,
@@ -61,33 +61,33 @@ pub enum Part<'a> {
 const KEPT: usize = 64;
 const KEPT_BYTES: usize = 1 << 20;
 
-impl Showings {
+impl FanoutCache {
     /// A place among those who watch this session.
-    pub fn join(&self, session: SessionId) -> Place {
+    pub fn join(&self, session: SessionId) -> Subscriber {
         let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(showing) = sessions.get(&session).and_then(Weak::upgrade) {
-            return Place(showing);
+        if let Some(delivery) = sessions.get(&session).and_then(Weak::upgrade) {
+            return Subscriber(delivery);
         }
         if sessions.len() == sessions.capacity() {
             // Before it grows: most of it may be sessions that nobody watches any more.
-            sessions.retain(|_, showing| showing.strong_count() > 0);
+            sessions.retain(|_, delivery| delivery.strong_count() > 0);
         }
-        let showing = Arc::new(Showing { session: SessionName::new(session), recent: Mutex::default() });
-        sessions.insert(session, Arc::downgrade(&showing));
-        Place(showing)
+        let delivery = Arc::new(SessionFanout { session: SessionName::new(session), recent: Mutex::default() });
+        sessions.insert(session, Arc::downgrade(&delivery));
+        Subscriber(delivery)
     }
 }
 
-impl Place {
+impl Subscriber {
     /// The batch as all see it. `None` for who watches alone and has nobody to share it with.
-    pub fn of(&self, batch: &Batch) -> Option<Arc<Shown>> {
-        let Self(showing) = self;
-        let watching = Arc::strong_count(showing);
+    pub fn of(&self, batch: &Batch) -> Option<Arc<EncodedBatch>> {
+        let Self(delivery) = self;
+        let watching = Arc::strong_count(delivery);
         let first = batch.first()?.seq;
         if watching < 2 {
             return None;
         }
-        let mut recent = showing.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut recent = delivery.recent.lock().unwrap_or_else(PoisonError::into_inner);
         let at = recent.kept.iter().position(|kept| kept.shown.first == first);
         if let Some(at) = at {
             let kept = &mut recent.kept[at];
@@ -98,7 +98,7 @@ impl Place {
             }
             return Some(shown);
         }
-        let shown = Arc::new(Shown::new(&showing.session, &mut recent.template, batch));
+        let shown = Arc::new(EncodedBatch::new(&delivery.session, &mut recent.template, batch));
         // Who is late must not push out what the others are about to fetch.
         if recent.kept.back().is_none_or(|newest| newest.shown.first < first) {
             recent.make_room();
@@ -118,14 +118,14 @@ impl Recent {
     }
 }
 
-impl Drop for Place {
+impl Drop for Subscriber {
     /// What is kept for this client is fetched by nobody; whoever still wants it writes it again.
     fn drop(&mut self) {
         self.0.recent.lock().unwrap_or_else(PoisonError::into_inner).kept.clear();
     }
 }
 
-impl Shown {
+impl EncodedBatch {
     fn new(session: &SessionName, template: &mut Template, batch: &[LogEntry]) -> Self {
         let mut bytes = BytesMut::with_capacity(encode::room_for(batch));
         let mut runs = Vec::new();
@@ -188,8 +188,8 @@ mod tests {
 
     #[test]
     fn a_batch_is_written_once_for_all_who_watch_and_let_go_when_all_have_it() {
-        let (showings, session) = (Showings::default(), SessionId::new());
-        let places = [(); 3].map(|()| showings.join(session));
+        let (fanouts, session) = (FanoutCache::default(), SessionId::new());
+        let places = [(); 3].map(|()| fanouts.join(session));
         let entries = batch(1..4);
         let shown: Vec<_> = places.iter().map(|place| place.of(&entries).unwrap()).collect();
         assert!(shown.iter().all(|other| Arc::ptr_eq(other, &shown[0])));
@@ -198,26 +198,26 @@ mod tests {
 
     #[test]
     fn who_watches_alone_shares_with_nobody() {
-        let (showings, session) = (Showings::default(), SessionId::new());
-        let (place, elsewhere) = (showings.join(session), showings.join(SessionId::new()));
+        let (fanouts, session) = (FanoutCache::default(), SessionId::new());
+        let (place, elsewhere) = (fanouts.join(session), fanouts.join(SessionId::new()));
         assert!(place.of(&batch(1..2)).is_none() && elsewhere.of(&batch(1..2)).is_none());
     }
 
     #[test]
     fn what_nobody_fetches_is_bounded_and_goes_with_the_client_it_was_kept_for() {
-        let (showings, session) = (Showings::default(), SessionId::new());
-        let (quick, slow) = (showings.join(session), showings.join(session));
+        let (fanouts, session) = (FanoutCache::default(), SessionId::new());
+        let (quick, slow) = (fanouts.join(session), fanouts.join(session));
         for first in 1..=2 * KEPT as u64 {
             assert!(quick.of(&batch(first..first + 1)).is_some());
         }
-        let kept = |place: &Place| place.0.recent.lock().unwrap().kept.len();
+        let kept = |place: &Subscriber| place.0.recent.lock().unwrap().kept.len();
         assert_eq!(kept(&quick), KEPT);
         // One that is far behind is shown the same, and pushes nothing out.
         let late = slow.of(&batch(1..2)).unwrap();
         assert_eq!((late.first, kept(&quick)), (Seq(1), KEPT));
         drop(slow);
         assert_eq!(kept(&quick), 0);
-        let again = showings.join(session);
+        let again = fanouts.join(session);
         for first in 1..=KEPT as u64 {
             assert!(quick.of(&batch(first * 10_000..(first + 1) * 10_000)).is_some());
         }
@@ -230,7 +230,7 @@ mod tests {
         for own in [0, 3] {
             entries[own] = LogEntry { event: Event::Started, frame: None, ..entries[own].clone() };
         }
-        let shown = Shown::new(&SessionName::new(SessionId::new()), &mut Template::default(), &entries);
+        let shown = EncodedBatch::new(&SessionName::new(SessionId::new()), &mut Template::default(), &entries);
         let told: Vec<_> = shown
             .parts()
             .map(|part| match part {
@@ -245,10 +245,10 @@ mod tests {
 
     #[test]
     fn sessions_that_nobody_watches_are_forgotten() {
-        let showings = Showings::default();
+        let fanouts = FanoutCache::default();
         for _ in 0..1_000 {
-            drop(showings.join(SessionId::new()));
+            drop(fanouts.join(SessionId::new()));
         }
-        assert!(showings.sessions.lock().unwrap().len() < 10);
+        assert!(fanouts.sessions.lock().unwrap().len() < 10);
     }
 }

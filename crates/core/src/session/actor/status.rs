@@ -2,11 +2,11 @@
 
 use super::{Actor, Stage};
 use crate::session::handle::TurnState;
-use crate::session::overview::{SessionView, Standing, Watchers};
+use crate::session::overview::{SessionStatus, SessionView, Watchers};
 
 /// What changes often, and is cheap to compare.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct Look {
+pub(super) struct StatusKey {
     turn: TurnState,
     queued: usize,
     open_asks: usize,
@@ -16,17 +16,13 @@ pub(super) struct Look {
 impl Actor {
     /// Posts what changed since the last time, if anything did.
     pub(super) fn show(&mut self) {
-        self.nameplate.set_has_agent(!self.agent.is_absent());
-        let look = self.look();
-        if self.shown != Some(look) {
-            self.shown = Some(look);
-            let Look { turn, queued, open_asks, parked } = look;
-            let standing = Standing::Live { turn, queued, open_asks, parked };
-            self.overview.post(SessionView {
-                record: self.record.clone(),
-                standing,
-                watchers: self.presence.watchers(),
-            });
+        self.published.set_has_agent(!self.agent.is_absent());
+        let status_key = self.status_key();
+        if self.shown != Some(status_key) {
+            self.shown = Some(status_key);
+            let StatusKey { turn, queued, open_asks, parked } = status_key;
+            let status = SessionStatus::Live { turn, queued, open_asks, parked };
+            self.overview.post(SessionView { record: self.record.clone(), status, watchers: self.presence.watchers() });
         }
     }
 
@@ -34,12 +30,12 @@ impl Actor {
     pub(super) fn show_departure(&self) {
         self.overview.post(SessionView {
             record: self.record.clone(),
-            standing: Standing::Stored,
+            status: SessionStatus::Stored,
             watchers: Watchers::default(),
         });
     }
 
-    fn look(&self) -> Look {
+    fn status_key(&self) -> StatusKey {
         let (turn, open_asks, parked) = match &self.stage {
             Stage::Idle | Stage::Settling { .. } => (TurnState::Idle, 0, 0),
             Stage::Admitting(waiting) | Stage::Opening(waiting) | Stage::Offering { waiting, .. } => {
@@ -49,6 +45,6 @@ impl Actor {
                 (TurnState::Running(turn.id()), turn.open_asks().count(), turn.parked_calls().count())
             }
         };
-        Look { turn, queued: self.queue.len(), open_asks, parked }
+        StatusKey { turn, queued: self.queue.len(), open_asks, parked }
     }
 }

@@ -10,8 +10,8 @@ use gembridge_core::limit::Limits;
 use gembridge_core::log::LogEntry;
 use gembridge_core::model::{AgentName, CallId, ClientId, Principal, Prompt, SessionId, TurnId};
 use gembridge_core::session::{
-    Accepted, AgentSetup, Footing, GiveBack, NewSession, Resumed, SessionHandle, Sessions, SessionsConfig, Submission,
-    Unanswered, Viewer,
+    Accepted, AgentSetup, NewSession, Precondition, Resumed, SessionHandle, Sessions, SessionsConfig, Submission,
+    SubmitResults, Unanswered, Viewer,
 };
 use gembridge_core::tool_host::Offer;
 use gembridge_core::turn::PermissionPolicy;
@@ -22,7 +22,7 @@ use super::tools::{FakePlace, ToolDesk, offer, result, scripted_host};
 
 pub const CLIENT: ClientId = ClientId(1);
 
-pub struct World {
+pub struct TestSessions {
     pub sessions: Arc<Sessions>,
     pub store: MemoryStore,
     pub desk: AgentDesk,
@@ -30,7 +30,7 @@ pub struct World {
     pub tools: ToolDesk,
 }
 
-impl World {
+impl TestSessions {
     pub fn new() -> Self {
         Self::with(Limits::default())
     }
@@ -39,12 +39,12 @@ impl World {
         Self::on(MemoryStore::default(), limits, SessionsConfig::default())
     }
 
-    /// The world after a restart: the same store, everything else anew.
+    /// The test after a restart: the same store, everything else anew.
     pub fn on(store: MemoryStore, limits: Limits, config: SessionsConfig) -> Self {
         Self::admitting(store, limits, config, AdmissionLimits::default())
     }
 
-    /// A world whose agent runs so many turns at once.
+    /// A test whose agent runs so many turns at once.
     pub fn running(running: usize, waiting: usize) -> Self {
         let admission = AdmissionLimits { running, waiting, ..AdmissionLimits::default() };
         Self::admitting(MemoryStore::default(), Limits::default(), SessionsConfig::default(), admission)
@@ -110,14 +110,14 @@ pub fn new_session(principal: &str) -> NewSession {
 }
 
 pub async fn submit(handle: &SessionHandle, text: &str, offer: Option<Offer>) -> Result<Accepted, Error> {
-    let submission = Submission { prompt: Prompt::text(text), by: CLIENT, footing: Footing::Any, offer };
+    let submission = Submission { prompt: Prompt::text(text), by: CLIENT, precondition: Precondition::Any, offer };
     handle.submit(submission).await
 }
 
 /// Gives these results, and leaves the other calls waiting.
 pub async fn give(handle: &SessionHandle, results: &[(CallId, &str)]) -> Result<Resumed, Error> {
     let results = results.iter().map(|(call, text)| (*call, result(text))).collect();
-    handle.give_back(GiveBack { results, unanswered: Unanswered::Wait, by: CLIENT }).await
+    handle.submit_results(SubmitResults { results, unanswered: Unanswered::Wait, by: CLIENT }).await
 }
 
 /// Sends a prompt that must be taken.

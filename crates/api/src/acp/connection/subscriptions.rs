@@ -8,8 +8,8 @@ use super::calls::Done;
 use super::{Connection, Ending, TOO_SLOW};
 use crate::acp::encode::{self, View};
 use crate::acp::error::{CANCELLED, Refusal};
-use crate::acp::methods::Desk;
-use crate::acp::seat::{OwnPrompt, Seat, Taken, When};
+use crate::acp::methods::RequestContext;
+use crate::acp::subscription::{OwnPrompt, Subscription, Taken, When};
 use crate::acp::{decode, wire};
 
 impl Connection {
@@ -18,10 +18,10 @@ impl Connection {
         id: &RawValue,
         method: &str,
         params: Option<&RawValue>,
-        desk: Desk,
+        context: RequestContext,
     ) -> Result<(), Refusal> {
         let session = decode::session(params)?;
-        self.check_seats(Some(session))?;
+        self.check_subscriptions(Some(session))?;
         let (wish, when) = match method {
             "session/load" => (Some(decode::wishes(params)?.replay), When::AfterReplay),
             "_gembridge/attach" => (Some(decode::params::<wire::ReplayWish>(params)?), When::AtOnce),
@@ -31,8 +31,8 @@ impl Connection {
         let wish = wish.map(|wish| if wish == wire::ReplayWish::default() { from_address } else { wish });
         let request = id.to_owned();
         self.calls.spawn(id, async move {
-            let taken = desk.attach(session, wish, when).await;
-            Done::Seated { session, request: Some(request), taken }
+            let taken = context.attach(session, wish, when).await;
+            Done::Subscribed { session, request: Some(request), taken }
         });
         Ok(())
     }
@@ -45,10 +45,10 @@ impl Connection {
     }
 
     /// Whether there is room for a place at this session, or at a new one.
-    pub(super) fn check_seats(&self, session: Option<SessionId>) -> Result<(), Refusal> {
-        let most = self.app.parts.config.seats;
-        let is_taken = self.seats.iter().any(|seat| Some(seat.name.id) == session);
-        if is_taken || self.seats.len() + self.waiting.len() < most {
+    pub(super) fn check_subscriptions(&self, session: Option<SessionId>) -> Result<(), Refusal> {
+        let most = self.app.parts.config.subscriptions;
+        let is_taken = self.subscriptions.iter().any(|subscription| Some(subscription.name.id) == session);
+        if is_taken || self.subscriptions.len() + self.waiting.len() < most {
             return Ok(());
         }
         Err(Refusal::busy(format!("a client follows at most {most} sessions; detach from one first")))
@@ -58,37 +58,37 @@ impl Connection {
     pub(super) fn show_named_session(&mut self) {
         // Once, however often a client says who it is.
         let Some(handle) = self.guest.session.take() else { return };
-        let (session, wish, desk) = (handle.id(), self.guest.replay, self.desk());
+        let (session, wish, context) = (handle.id(), self.guest.replay, self.context());
         self.waiting.entry(session).or_default();
         self.calls.run(async move {
-            let taken = desk.attach(session, Some(wish), When::AtOnce).await;
-            Done::Seated { session, request: None, taken }
+            let taken = context.attach(session, Some(wish), When::AtOnce).await;
+            Done::Subscribed { session, request: None, taken }
         });
     }
 
-    pub(super) fn on_seated(&mut self, request: Option<Box<RawValue>>, taken: Taken) {
-        let Taken { mut seat, result, when } = taken;
-        let session = seat.name.id;
-        let place = self.seats.iter().position(|other| other.name.id == session);
-        if place.is_some() && request.is_none() && !seat.is_announced() {
+    pub(super) fn on_subscribed(&mut self, request: Option<Box<RawValue>>, taken: Taken) {
+        let Taken { mut subscription, result, when } = taken;
+        let session = subscription.name.id;
+        let place = self.subscriptions.iter().position(|other| other.name.id == session);
+        if place.is_some() && request.is_none() && !subscription.is_announced() {
             // Taken for messages that waited, and another request was faster.
             self.serve_waiting(session);
             return;
         }
         match (request, when) {
             (Some(request), When::AtOnce) => encode::result(self.socket.out(), &request, &result),
-            (Some(request), When::AfterReplay) => seat.after_replay.push((request, result)),
+            (Some(request), When::AfterReplay) => subscription.after_replay.push((request, result)),
             (None, _) => {}
         }
         if let Some(at) = place {
-            self.give_up_place(at, &mut seat);
+            self.replace_subscription(at, &mut subscription);
         }
-        self.seats.push(seat);
+        self.subscriptions.push(subscription);
     }
 
     /// The client begins anew at the same session: what it waits for stays, and what it was asked is asked again.
-    fn give_up_place(&mut self, at: usize, new: &mut Seat) {
-        let (was_live, unread) = self.seats[at].unread();
+    fn replace_subscription(&mut self, at: usize, new: &mut Subscription) {
+        let (was_live, unread) = self.subscriptions[at].unread();
         // What the new place neither shows again nor will see happen.
         for entry in unread.iter().flat_map(|batch| batch.iter()).filter(|entry| entry.seq <= new.joined) {
             if was_live && !new.shows_again(entry) {
@@ -97,7 +97,7 @@ impl Connection {
                 self.keep_account(at, entry);
             }
         }
-        let old = self.seats.remove(at);
+        let old = self.subscriptions.remove(at);
         new.order = old.order;
         new.after_replay.splice(..0, old.after_replay);
         self.asks.leave(new.name.id);
@@ -110,24 +110,27 @@ impl Connection {
         }
     }
 
-    /// What an entry means for the client's own prompts, without showing it.
+    /// What an entry means for the client's own prompts, without delivery it.
     fn keep_account(&mut self, at: usize, entry: &LogEntry) {
         match &entry.event {
             Event::Prompted { by, .. } if *by == self.client => self.claim(at, entry),
             Event::Started => {
-                self.seats[at].start(entry.turn);
+                self.subscriptions[at].start(entry.turn);
             }
-            Event::Usage(used) => self.seats[at].usage = *used,
+            Event::Usage(used) => self.subscriptions[at].usage = *used,
             Event::Ended(outcome) => self.answer_prompt(at, entry, outcome),
             _ => {}
         }
     }
 
     pub(super) fn leave_session(&mut self, session: SessionId) {
-        if let Some(at) = self.seats.iter().position(|seat| seat.name.id == session) {
-            let seat = self.seats.remove(at);
+        if let Some(at) = self.subscriptions.iter().position(|subscription| subscription.name.id == session) {
+            let subscription = self.subscriptions.remove(at);
             self.asks.leave(session);
-            self.refuse_prompts(seat.prompts, &Refusal::new(CANCELLED, "detached", "the client left the session"));
+            self.refuse_prompts(
+                subscription.prompts,
+                &Refusal::new(CANCELLED, "detached", "the client left the session"),
+            );
         }
     }
 

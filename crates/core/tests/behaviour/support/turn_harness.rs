@@ -1,4 +1,4 @@
-//! A turn on a bench: time moves only by [`Rig::wait`], which keeps the turn's deadlines as the actor would.
+//! A turn on a bench: time moves only by [`TurnHarness::wait`], which keeps the turn's deadlines as the actor would.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use super::tools::{opaque, result};
 
-pub struct Rig {
+pub struct TurnHarness {
     pub turn: Turn,
     /// Whether a client is there that can answer; somebody is unless a test says otherwise.
     attendance: Attendance,
@@ -34,7 +34,7 @@ pub enum Order {
     Return(CallId, ToolReturn),
 }
 
-impl Rig {
+impl TurnHarness {
     pub fn new(limits: Limits) -> Self {
         Self::with_policy(limits, PermissionPolicy::ask())
     }
@@ -43,9 +43,9 @@ impl Rig {
         let start = Instant::now();
         let turn = Turn::start(SessionId::new(), TurnId(1), limits, policy, start);
         let attendance = Attendance::Somebody;
-        let mut rig = Self { turn, attendance, start, now: start, log: Vec::new(), orders: Vec::new() };
-        rig.attend(attendance);
-        rig
+        let mut harness = Self { turn, attendance, start, now: start, log: Vec::new(), orders: Vec::new() };
+        harness.attend(attendance);
+        harness
     }
 
     pub fn attend(&mut self, attendance: Attendance) {
@@ -81,7 +81,7 @@ impl Rig {
 
     pub fn give(&mut self, call: CallId, unanswered: Unanswered) {
         let results = vec![(call, result("given"))];
-        self.step(|turn, now, actions| turn.on_give_back(results, unanswered, ClientId(7), now, actions));
+        self.step(|turn, now, actions| turn.on_results_given(results, unanswered, ClientId(7), now, actions));
     }
 
     /// The calls that returned to the agent, and who ended them by the log, in order.

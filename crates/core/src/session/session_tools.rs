@@ -5,11 +5,11 @@ use tokio::sync::mpsc;
 use crate::BoxFuture;
 use crate::driver::ToolServer;
 use crate::model::Failure;
-use crate::tool_host::{Offer, ToolBoard, ToolHost, ToolNews, ToolPlace};
+use crate::tool_host::{HostedTools, Offer, ToolHost, ToolList, ToolNews};
 
 /// Belongs to one agent and goes with it.
-pub(super) struct Place {
-    board: Box<dyn ToolBoard>,
+pub(super) struct SessionTools {
+    board: Box<dyn ToolList>,
     news: mpsc::Receiver<ToolNews>,
     offered: Offer,
     reading: Reading,
@@ -20,7 +20,7 @@ enum Reading {
     Awaited(BoxFuture<'static, ()>),
 }
 
-pub(super) enum PlaceNews {
+pub(super) enum ToolsUpdate {
     /// The agent did something there.
     Tool(ToolNews),
     /// It has read what is offered.
@@ -29,10 +29,10 @@ pub(super) enum PlaceNews {
     Gone,
 }
 
-impl Place {
-    /// Opens a place with this offer. The server is what the agent must be told.
+impl SessionTools {
+    /// Opens a tools with this offer. The server is what the agent must be told.
     pub(super) fn open(host: &dyn ToolHost, offered: Offer) -> Result<(ToolServer, Self), Failure> {
-        let ToolPlace { server, mut board, news } = host.open()?;
+        let HostedTools { server, mut board, news } = host.open()?;
         let reading = Reading::Awaited(board.offer(offered.clone()));
         Ok((server, Self { board, news, offered, reading }))
     }
@@ -55,7 +55,7 @@ impl Place {
     }
 
     /// Waits for what comes next. May be dropped and called again.
-    pub(super) async fn news(&mut self) -> PlaceNews {
+    pub(super) async fn news(&mut self) -> ToolsUpdate {
         let read = async {
             match &mut self.reading {
                 Reading::Done => std::future::pending().await,
@@ -64,10 +64,10 @@ impl Place {
         };
         tokio::select! {
             biased;
-            news = self.news.recv() => news.map_or(PlaceNews::Gone, PlaceNews::Tool),
+            news = self.news.recv() => news.map_or(ToolsUpdate::Gone, ToolsUpdate::Tool),
             () = read => {
                 self.reading = Reading::Done;
-                PlaceNews::Read
+                ToolsUpdate::Read
             }
         }
     }

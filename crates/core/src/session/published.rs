@@ -8,13 +8,13 @@ use crate::store::SessionRecord;
 
 /// Written by the session's task alone.
 #[derive(Debug)]
-pub(super) struct Nameplate {
+pub(super) struct PublishedState {
     owner: RwLock<Owner>,
     awaits_results: AtomicBool,
     has_agent: AtomicBool,
 }
 
-impl Nameplate {
+impl PublishedState {
     pub(super) fn of(record: &SessionRecord) -> Self {
         let (principal, agent, model) = (record.principal.clone(), record.agent.clone(), record.model.clone());
         Self {

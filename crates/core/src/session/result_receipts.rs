@@ -10,7 +10,7 @@ const MOST: usize = 1_024;
 
 /// What was given in turns that run or ended well. Results may be large, so only their digests are kept.
 #[derive(Default)]
-pub(super) struct Given {
+pub(super) struct ResultReceipts {
     receipts: VecDeque<Receipt>,
     random: RandomState,
 }
@@ -25,7 +25,7 @@ struct Receipt {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Digest(u64);
 
-impl Given {
+impl ResultReceipts {
     pub(super) fn digest(&self, result: &ToolReturn) -> Digest {
         Digest(self.random.hash_one(result))
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use gembridge_core::BoxFuture;
 use gembridge_core::error::Error;
-use gembridge_core::log::{Batch, From, LogEntry, Older, Pace};
+use gembridge_core::log::{Backpressure, Batch, From, LogEntry, Older};
 use gembridge_core::model::{AgentName, Seq, TurnId, Usage};
 use gembridge_core::session::{Description, Joined, Presence, SessionHandle};
 use gembridge_core::store::{Store, StoreError};
@@ -18,16 +18,16 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::encode::{SessionName, Template};
+use super::fanout::Subscriber;
 use super::replay::Window;
-use super::shown::Place;
 use crate::guard::memory_budget::Charge;
 
-pub struct Seat {
+pub struct Subscription {
     pub name: SessionName,
     /// What the client is shown alone is written by this.
     pub template: Template,
     /// What it is shown like all the others is written here.
-    pub place: Place,
+    pub place: Subscriber,
     pub handle: SessionHandle,
     /// How long a question waits for its answer.
     pub patience: Duration,
@@ -117,7 +117,7 @@ pub enum Step {
 
 /// A place, and what the request for it is told.
 pub struct Taken {
-    pub seat: Seat,
+    pub subscription: Subscription,
     pub result: Value,
     pub when: When,
 }
@@ -132,17 +132,18 @@ pub enum When {
 /// Entries that are read from the store at once.
 const CHUNK: usize = 256;
 
-impl Seat {
+impl Subscription {
     /// Takes a place: everything in the window, then everything that happens.
     pub async fn take(
         handle: SessionHandle,
         store: Arc<dyn Store>,
         window: Window,
         announce: Announce,
-        place: Place,
+        place: Subscriber,
         patience: impl FnOnce(&AgentName) -> Duration,
     ) -> Result<Self, Error> {
-        let Joined { attachment, description, presence } = handle.join(From::After(window.after), Pace::Own).await?;
+        let Joined { attachment, description, presence } =
+            handle.join(From::After(window.after), Backpressure::Own).await?;
         let agent = description.record.agent.clone();
         let (is_cut, is_partial) = (window.is_cut(), !window.is_whole());
         let end = ReplayEnd { open: attachment.open, is_cut, is_partial, description, announce };

@@ -23,14 +23,14 @@ use gembridge_core::turn::PermissionPolicy;
 use gembridge_store::MemoryStore;
 use tokio::task::JoinSet;
 
-use super::agents::Troupe;
+use super::agents::ScriptedAgents;
 use super::client::{Client, soon};
 
 pub const ADMIN: &str = "gb-admin";
 pub const ANN: &str = "gb-ann";
 pub const BOB: &str = "gb-bob";
 
-pub struct Stage {
+pub struct TestServer {
     pub address: SocketAddr,
     pub sessions: Arc<Sessions>,
     pub face: Arc<Acp>,
@@ -40,7 +40,7 @@ pub struct Stage {
     running: JoinSet<Drained>,
 }
 
-pub struct Setting {
+pub struct ServerSetup {
     pub config: AcpConfig,
     pub limits: Limits,
     pub policy: PermissionPolicy,
@@ -49,7 +49,7 @@ pub struct Setting {
     pub bodies: BodyLimits,
 }
 
-impl Default for Setting {
+impl Default for ServerSetup {
     fn default() -> Self {
         Self {
             config: AcpConfig::default(),
@@ -90,15 +90,15 @@ pub fn digest(key: &str) -> Digest {
     Key::given(key).digest()
 }
 
-impl Stage {
-    pub fn new(troupe: &Arc<Troupe>) -> Self {
-        Self::with(troupe, Setting::default())
+impl TestServer {
+    pub fn new(agents: &Arc<ScriptedAgents>) -> Self {
+        Self::with(agents, ServerSetup::default())
     }
 
-    pub fn with(troupe: &Arc<Troupe>, setting: Setting) -> Self {
+    pub fn with(agents: &Arc<ScriptedAgents>, setting: ServerSetup) -> Self {
         let name = AgentName::new("played");
         let setup = AgentSetup {
-            driver: Arc::clone(troupe) as Arc<dyn Driver>,
+            driver: Arc::clone(agents) as Arc<dyn Driver>,
             limits: setting.limits,
             policy: setting.policy,
             admission: Admission::new(AdmissionLimits { running: setting.turns, ..AdmissionLimits::default() }),

@@ -13,13 +13,13 @@ const WINDOW: Duration = Duration::from_secs(10);
 
 /// The messages of the guests' keys that have, or had a moment ago, a socket.
 #[derive(Default)]
-pub(super) struct Paces {
-    of_key: Mutex<HashMap<Principal, Pace>>,
+pub(super) struct MessageRates {
+    of_key: Mutex<HashMap<Principal, MessageRate>>,
 }
 
 /// How many messages were sent of late. All clones are one.
 #[derive(Clone)]
-pub(super) struct Pace {
+pub(super) struct MessageRate {
     sent: Arc<Mutex<Sent>>,
 }
 
@@ -28,22 +28,22 @@ struct Sent {
     messages: u32,
 }
 
-impl Paces {
+impl MessageRates {
     /// What a new socket of this key counts its messages in.
-    pub(super) fn of(&self, identity: &Identity) -> Pace {
+    pub(super) fn of(&self, identity: &Identity) -> MessageRate {
         match identity.rank {
-            Rank::Admin => Pace::new(),
+            Rank::Admin => MessageRate::new(),
             Rank::User => {
                 let mut of_key = lock(&self.of_key);
                 // One without a socket is remembered for a window, so that nobody begins anew by hanging up.
-                of_key.retain(|_, pace| Arc::strong_count(&pace.sent) > 1 || pace.is_recent());
-                of_key.entry(identity.principal.clone()).or_insert_with(Pace::new).clone()
+                of_key.retain(|_, rate| Arc::strong_count(&rate.sent) > 1 || rate.is_recent());
+                of_key.entry(identity.principal.clone()).or_insert_with(MessageRate::new).clone()
             }
         }
     }
 }
 
-impl Pace {
+impl MessageRate {
     fn new() -> Self {
         Self { sent: Arc::new(Mutex::new(Sent { since: Instant::now(), messages: 0 })) }
     }
@@ -78,34 +78,34 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_guest_has_one_rate_over_all_its_sockets_also_those_that_it_closed() {
-        let paces = Paces::default();
+        let rates = MessageRates::default();
         let ann = who("ann", Rank::User);
-        let sockets = [paces.of(&ann), paces.of(&ann)];
+        let sockets = [rates.of(&ann), rates.of(&ann)];
         let admitted = (0..30).filter(|number| sockets[number % 2].admits(2)).count();
         assert_eq!(admitted, 20);
         drop(sockets);
-        assert!(!paces.of(&ann).admits(2), "hanging up does not begin anew");
-        assert!(paces.of(&who("bob", Rank::User)).admits(2), "another key has its own");
+        assert!(!rates.of(&ann).admits(2), "hanging up does not begin anew");
+        assert!(rates.of(&who("bob", Rank::User)).admits(2), "another key has its own");
         tokio::time::advance(WINDOW).await;
-        assert!(paces.of(&ann).admits(2));
+        assert!(rates.of(&ann).admits(2));
     }
 
     #[tokio::test(start_paused = true)]
     async fn keys_without_a_socket_are_forgotten() {
-        let paces = Paces::default();
+        let rates = MessageRates::default();
         for number in 0..100 {
-            paces.of(&who(&number.to_string(), Rank::User)).admits(1);
+            rates.of(&who(&number.to_string(), Rank::User)).admits(1);
         }
         tokio::time::advance(WINDOW).await;
-        let _kept = paces.of(&who("ann", Rank::User));
-        assert_eq!(lock(&paces.of_key).len(), 1);
+        let _kept = rates.of(&who("ann", Rank::User));
+        assert_eq!(lock(&rates.of_key).len(), 1);
     }
 
     #[tokio::test(start_paused = true)]
     async fn each_socket_of_an_operator_has_its_own_rate() {
-        let paces = Paces::default();
+        let rates = MessageRates::default();
         let operator = who("op", Rank::Admin);
-        let sockets = [paces.of(&operator), paces.of(&operator)];
+        let sockets = [rates.of(&operator), rates.of(&operator)];
         assert_eq!((0..30).filter(|number| sockets[number % 2].admits(1)).count(), 20);
     }
 }

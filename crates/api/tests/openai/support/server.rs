@@ -14,7 +14,7 @@ use gembridge_core::admission::{Admission, AdmissionLimits};
 use gembridge_core::driver::Driver;
 use gembridge_core::exchange::{Catalog, CatalogConfig, ExchangeConfig, Exchanges, UnknownModels};
 use gembridge_core::limit::Limits;
-use gembridge_core::log::{From, LogEntry, Pace};
+use gembridge_core::log::{Backpressure, From, LogEntry};
 use gembridge_core::model::{AgentName, Event, Principal, Seq};
 use gembridge_core::session::{AgentSetup, SessionHandle, Sessions, SessionsConfig, TurnState, Viewer};
 use gembridge_core::turn::PermissionPolicy;
@@ -23,28 +23,28 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
-use super::agents::{PATIENCE, Troupe};
+use super::agents::{PATIENCE, ScriptedAgents};
 use super::http::{Answer, Stream, post};
-use super::tools::Workshop;
+use super::tools::FakeTools;
 
-pub struct Stage {
+pub struct TestServer {
     pub address: SocketAddr,
     pub sessions: Arc<Sessions>,
     pub exchanges: Arc<Exchanges>,
     _server: JoinSet<()>,
 }
 
-pub struct Setting {
+pub struct ServerSetup {
     pub config: OpenAiConfig,
     pub limits: Limits,
     pub mapped: BTreeMap<String, String>,
     pub unknown: UnknownModels,
-    pub tools: Option<Arc<Workshop>>,
+    pub tools: Option<Arc<FakeTools>>,
     pub admission: AdmissionLimits,
     pub exchange: ExchangeConfig,
 }
 
-impl Default for Setting {
+impl Default for ServerSetup {
     fn default() -> Self {
         Self {
             config: OpenAiConfig::default(),
@@ -58,32 +58,33 @@ impl Default for Setting {
     }
 }
 
-impl Stage {
+impl TestServer {
     /// One agent with the name `played`.
-    pub async fn new(troupe: &Arc<Troupe>) -> Self {
-        Self::with(&[("played", troupe)], Setting::default()).await
+    pub async fn new(agents: &Arc<ScriptedAgents>) -> Self {
+        Self::with(&[("played", agents)], ServerSetup::default()).await
     }
 
     /// The same, with a place for the client's tools.
-    pub async fn with_tools(troupe: &Arc<Troupe>, tools: &Arc<Workshop>) -> Self {
-        Self::with(&[("played", troupe)], Setting { tools: Some(Arc::clone(tools)), ..Setting::default() }).await
+    pub async fn with_tools(agents: &Arc<ScriptedAgents>, tools: &Arc<FakeTools>) -> Self {
+        Self::with(&[("played", agents)], ServerSetup { tools: Some(Arc::clone(tools)), ..ServerSetup::default() })
+            .await
     }
 
     /// The same, for agents that call several at once: they have all the time that a busy machine needs.
-    pub async fn with_calls_at_once(troupe: &Arc<Troupe>, tools: &Arc<Workshop>) -> Self {
-        let mut setting = Setting { tools: Some(Arc::clone(tools)), ..Setting::default() };
+    pub async fn with_calls_at_once(agents: &Arc<ScriptedAgents>, tools: &Arc<FakeTools>) -> Self {
+        let mut setting = ServerSetup { tools: Some(Arc::clone(tools)), ..ServerSetup::default() };
         setting.limits.gather = Duration::from_secs(3);
-        Self::with(&[("played", troupe)], setting).await
+        Self::with(&[("played", agents)], setting).await
     }
 
-    pub async fn with(agents: &[(&str, &Arc<Troupe>)], setting: Setting) -> Self {
-        let setup = |troupe: &Arc<Troupe>| AgentSetup {
-            driver: Arc::clone(troupe) as Arc<dyn Driver>,
+    pub async fn with(agents: &[(&str, &Arc<ScriptedAgents>)], setting: ServerSetup) -> Self {
+        let setup = |agents: &Arc<ScriptedAgents>| AgentSetup {
+            driver: Arc::clone(agents) as Arc<dyn Driver>,
             limits: setting.limits,
             policy: PermissionPolicy::reject(),
             admission: Admission::new(setting.admission.clone()),
         };
-        let map: HashMap<_, _> = agents.iter().map(|(name, troupe)| (AgentName::new(*name), setup(troupe))).collect();
+        let map: HashMap<_, _> = agents.iter().map(|(name, agents)| (AgentName::new(*name), setup(agents))).collect();
         let mut sessions = Sessions::new(Arc::new(MemoryStore::new()), map, SessionsConfig::default());
         if let Some(tools) = setting.tools {
             sessions = sessions.with_tool_host(tools);
@@ -115,7 +116,7 @@ impl Stage {
     /// Waits until so many of these events are in the log of the session whose turn runs.
     pub async fn until_logged(&self, number: usize, counts: impl Fn(&Event) -> bool) {
         let handle = self.at_work().await;
-        let mut seen = handle.attach(From::After(Seq::START), Pace::Own).await.expect("the session is there");
+        let mut seen = handle.attach(From::After(Seq::START), Backpressure::Own).await.expect("the session is there");
         let count = |batch: &[LogEntry]| batch.iter().filter(|entry| counts(&entry.event)).count();
         let mut found: usize = seen.snapshot.iter().map(|batch| count(batch)).sum();
         while found < number {
