@@ -24,6 +24,7 @@ impl Deref for Str<'_> {
 }
 
 impl<'de: 'a, 'a> Deserialize<'de> for Str<'a> {
+    #[inline]
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Text;
         impl<'de> Visitor<'de> for Text {

