@@ -9,6 +9,7 @@ mod formats;
 mod golden;
 mod models;
 mod queue;
+mod scenarios;
 mod streams;
 mod support;
 mod tools;
