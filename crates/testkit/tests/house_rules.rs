@@ -125,11 +125,12 @@ fn module_uses() -> BTreeMap<String, BTreeSet<String>> {
     for (path, text) in sources("crates/api/src") {
         let module = path.strip_prefix("crates/api/src/").unwrap().split(['/', '.']).next().unwrap().to_owned();
         let code = before_tests(&text).lines().filter(|line| !line.trim_start().starts_with("//"));
-        let used = uses.entry(module.clone()).or_default();
+        let of_module = uses.entry(module.clone()).or_default();
         for line in code {
             let names =
                 line.split("crate::").skip(1).map(|rest| rest.split(|c: char| !c.is_alphanumeric() && c != '_'));
-            used.extend(names.filter_map(|mut name| name.next()).map(str::to_owned).filter(|name| *name != module));
+            of_module
+                .extend(names.filter_map(|mut name| name.next()).map(str::to_owned).filter(|name| *name != module));
         }
     }
     assert!(uses["guard"].contains("problem"), "the test reads imports: {uses:?}");
