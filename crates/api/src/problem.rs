@@ -132,6 +132,7 @@ impl From<Failure> for Problem {
             FailureKind::Refused { .. }
             | FailureKind::UnknownModel { .. }
             | FailureKind::ContextFull { .. }
+            | FailureKind::LimitReached
             | FailureKind::Crashed
             | FailureKind::Protocol
             | FailureKind::NeedsLogin => Kind::Agent,
@@ -140,7 +141,6 @@ impl From<Failure> for Problem {
             FailureKind::TimedOut => Kind::TimedOut,
             FailureKind::Unavailable { retry_after } => Kind::Unavailable { retry_after },
             FailureKind::QuotaReached { retry_after } => Kind::QueueFull { retry_after },
-            FailureKind::LimitReached => Kind::Agent,
             FailureKind::StoreFailed => Kind::StoreFull,
             FailureKind::Unsupported | FailureKind::ToolsUnread => Kind::Invalid,
             FailureKind::ShuttingDown => Kind::Unavailable { retry_after: Duration::from_secs(5) },

@@ -171,8 +171,8 @@ impl Call {
         let resolved = plan.resolved.clone();
         let head = self.head(&resolved, options);
         let observer = self.notes.clone().map(|notes| Box::new(Observer(notes)) as Box<dyn ExchangeObserver>);
-        let held = self.memory.take().map(|charge| Box::new(charge) as Box<dyn Send>);
-        let mut exchange = self.app.exchanges.start(plan, observer, held).map_err(error::problem)?;
+        let memory = self.memory.take().map(|charge| Box::new(charge) as Box<dyn Send>);
+        let mut exchange = self.app.exchanges.start(plan, observer, memory).map_err(error::problem)?;
         match options.reply {
             Reply::Whole => {
                 let mut body = WholeBody::new(head, options.choices);

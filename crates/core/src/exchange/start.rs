@@ -47,7 +47,7 @@ pub(super) async fn begin(
     let AnswerPlan { owner, route, by, certainty, offer, instruction, history } = plan;
     let starter = TurnStarter { app: &app, by, offer, instruction, clock };
     match starter.take(route, &owner, &history).await? {
-        Routed::Started(started) => Ok(*started),
+        Routed::Started(answer) => Ok(*answer),
         Routed::NeedsNewSession { prompt, left_out } => starter.begin_anew(owner, certainty, prompt, left_out).await,
     }
 }
@@ -304,9 +304,10 @@ impl TurnStarter<'_> {
         let submission = Submission { prompt, by: self.by, precondition, offer: Some(self.offer.clone()) };
         let (accepted, attachment) = handle.converse(submission, Backpressure::Own).await?;
         let (store, tasks) = (Arc::clone(self.app.sessions.store()), self.app.tasks.clone());
-        match accepted.is_admitted {
-            true => self.clock.admit(),
-            false => self.clock.wait(),
+        if accepted.is_admitted {
+            self.clock.admit();
+        } else {
+            self.clock.wait();
         }
         Ok(StartedTurn::new(handle.clone(), accepted.turn, attachment, store, tasks))
     }

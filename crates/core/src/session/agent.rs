@@ -149,7 +149,7 @@ impl Agent {
         matches!(self, Self::Opening { tools: Some(_), .. } | Self::Live { tools: Some(_), .. })
     }
 
-    /// The tools of an agent that is there.
+    /// The endpoint of an agent that is there.
     pub(super) fn tools(&mut self) -> Option<&mut SessionTools> {
         match self {
             Self::Live { tools, .. } => tools.as_mut(),
@@ -157,7 +157,7 @@ impl Agent {
         }
     }
 
-    /// What the agent has done at its tools up to now, one by one.
+    /// What the agent has done at its endpoint up to now, one by one.
     pub(super) fn tool_news_so_far(&mut self) -> Option<ToolNews> {
         self.tools().and_then(SessionTools::news_so_far)
     }

@@ -273,7 +273,7 @@ impl SessionHandle {
     }
 
     /// Prompts, and says what the agent shall be offered. Refused as [`Error::MovedOn`] where the agent that is there
-    /// can be offered nothing, since it was opened without a tools to look for tools.
+    /// can be offered nothing, since it was opened without an endpoint for tools.
     pub async fn submit(&self, submission: Submission) -> Result<Accepted, Error> {
         self.ask(|reply| Command::Prompt { submission: Box::new(submission), reply }).await
     }

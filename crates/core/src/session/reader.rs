@@ -23,6 +23,7 @@ pub struct SessionReader {
     seen: Seq,
     /// How often it may still come back.
     returns: u32,
+    backpressure: Backpressure,
 }
 
 enum Source {
@@ -41,14 +42,26 @@ impl SessionReader {
     /// Goes on from an attachment, its older entries first.
     pub fn new(handle: SessionHandle, attachment: Attachment, store: Arc<dyn Store>) -> Self {
         let mut reader = Self::closed(handle, store);
+        reader.seen = attachment
+            .snapshot
+            .first()
+            .and_then(|batch| batch.first())
+            .map_or(attachment.last, |first| Seq(first.seq.0.saturating_sub(1)));
         reader.take_up(attachment);
         reader
+    }
+
+    /// The agent waits for this reader when it does not keep up, also after it came back.
+    #[must_use]
+    pub fn holding_the_agent(mut self) -> Self {
+        self.backpressure = Backpressure::HoldAgent;
+        self
     }
 
     /// Reads nothing until it is told where.
     pub fn closed(handle: SessionHandle, store: Arc<dyn Store>) -> Self {
         let (ready, source) = (VecDeque::new(), Source::Closed);
-        Self { handle, store, ready, source, seen: Seq::START, returns: MOST_RETURNS }
+        Self { handle, store, ready, source, seen: Seq::START, returns: MOST_RETURNS, backpressure: Backpressure::Own }
     }
 
     pub fn handle(&self) -> &SessionHandle {
@@ -64,7 +77,7 @@ impl SessionReader {
     pub fn go_to(&mut self, entry: Seq) {
         self.seen = entry;
         self.ready.clear();
-        self.source = Source::Attaching(attach_after(self.handle.clone(), entry));
+        self.source = Source::Attaching(attach_after(self.handle.clone(), entry, self.backpressure));
     }
 
     /// Follows the session no more.
@@ -110,7 +123,7 @@ impl SessionReader {
 
     fn come_back(&mut self) -> Result<Source, Error> {
         self.returns = self.returns.checked_sub(1).ok_or(Error::Closed)?;
-        Ok(Source::Attaching(attach_after(self.handle.clone(), self.seen)))
+        Ok(Source::Attaching(attach_after(self.handle.clone(), self.seen, self.backpressure)))
     }
 
     fn take_up(&mut self, attachment: Attachment) {
@@ -148,6 +161,10 @@ impl SessionReader {
     }
 }
 
-fn attach_after(handle: SessionHandle, seen: Seq) -> BoxFuture<'static, Result<Attachment, Error>> {
-    Box::pin(async move { handle.attach(From::After(seen), Backpressure::Own).await })
+fn attach_after(
+    handle: SessionHandle,
+    seen: Seq,
+    backpressure: Backpressure,
+) -> BoxFuture<'static, Result<Attachment, Error>> {
+    Box::pin(async move { handle.attach(From::After(seen), backpressure).await })
 }

@@ -30,7 +30,7 @@ pub(super) enum ToolsUpdate {
 }
 
 impl SessionTools {
-    /// Opens a tools with this offer. The server is what the agent must be told.
+    /// Opens an endpoint with this offer. The server is what the agent must be told.
     pub(super) fn open(host: &dyn ToolHost, offered: Offer) -> Result<(ToolServer, Self), Failure> {
         let HostedTools { server, mut board, news } = host.open()?;
         let reading = Reading::Awaited(board.offer(offered.clone()));

@@ -34,6 +34,11 @@ pub struct Bridge {
 }
 
 impl Bridge {
+    /// Where the session's older entries are.
+    pub fn store(&self) -> Arc<dyn Store> {
+        Arc::clone(self.sessions.store())
+    }
+
     /// Starts nothing of the agent yet: the first prompt does.
     pub async fn open(request: &SessionRequest, context: &Context) -> Result<Self, CommandError> {
         let folders = &context.config.folders;

@@ -33,7 +33,8 @@ pub async fn chat(bridge: &Bridge, request: &SessionRequest, context: &Context) 
     let answers = Answers::by(request.permissions, is_attended);
     let commands = Commands::default();
     let input = input(is_attended, style, &commands, context)?;
-    let mut conversation = Conversation::join(&bridge.session, answers, input, &bridge.agent.profile.title).await?;
+    let mut conversation =
+        Conversation::join(&bridge.session, bridge.store(), answers, input, &bridge.agent.profile.title).await?;
     loop {
         commands.replace(completed(bridge).await);
         let line = match conversation.prompt(if is_attended { "> " } else { "" }).await {

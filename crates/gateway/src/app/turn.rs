@@ -1,19 +1,20 @@
 //! One turn from prompt to end: entries are shown, questions answered, Ctrl-C obeyed.
 
 use std::io::IsTerminal as _;
+use std::sync::Arc;
 use std::time::Instant;
 
 use gembridge_core::log::{Backpressure, Batch, From};
-use gembridge_core::model::{Answer, Ask, AskBody, ClientId, Event, Outcome, Prompt, Seq, TurnId};
-use gembridge_core::session::{Joined, Presence, SessionHandle};
-use tokio::sync::mpsc;
+use gembridge_core::model::{Answer, Ask, AskBody, ClientId, Event, Outcome, Prompt, TurnId};
+use gembridge_core::session::{Joined, Presence, SessionHandle, SessionReader};
+use gembridge_core::store::Store;
 
 use super::bridge::core_error;
 use super::input::{Input, Typed};
 use super::interrupt::{Interrupt, Interrupts};
 use super::output::TurnOutput;
 use crate::command::run::Permissions;
-use crate::exit::{CommandError, ExitCode};
+use crate::exit::CommandError;
 use crate::render::{ask, spinner};
 use crate::terminal::write_stderr;
 
@@ -41,9 +42,7 @@ pub enum Turned {
 /// A session with this process as its client.
 pub struct Conversation<'a> {
     session: &'a SessionHandle,
-    follow: mpsc::Receiver<Batch>,
-    /// The last entry that came.
-    seen: Seq,
+    reader: SessionReader,
     answers: Answers,
     /// Held where this process answers the agent's questions, so that they wait for it.
     _presence: Option<Presence>,
@@ -56,6 +55,7 @@ pub struct Conversation<'a> {
 impl<'a> Conversation<'a> {
     pub async fn join(
         session: &'a SessionHandle,
+        store: Arc<dyn Store>,
         answers: Answers,
         input: Input,
         agent: &str,
@@ -65,8 +65,9 @@ impl<'a> Conversation<'a> {
         let Joined { attachment, presence, .. } = joined;
         let presence = (answers != Answers::Nobody).then_some(presence);
         let waiting_for = format!("waiting for {agent}");
-        let (follow, seen) = (attachment.follow, attachment.last);
-        Ok(Self { session, follow, seen, answers, _presence: presence, input, interrupts, waiting_for })
+        // What stands still for longer than the session waits comes back and reads on.
+        let reader = SessionReader::new(session.clone(), attachment, store).holding_the_agent();
+        Ok(Self { session, reader, answers, _presence: presence, input, interrupts, waiting_for })
     }
 
     pub async fn turn(&mut self, prompt: &str, output: &mut dyn TurnOutput) -> Result<Turned, CommandError> {
@@ -76,15 +77,10 @@ impl<'a> Conversation<'a> {
         let mut tick = tokio::time::interval(spinner::PERIOD);
         loop {
             tokio::select! {
-                batch = self.follow.recv() => {
-                    let batches = match batch {
-                        Some(batch) => vec![batch],
-                        None => self.join_again().await?,
-                    };
-                    for batch in batches {
-                        if let Some(turned) = self.show(&batch, accepted.turn, output, &mut shown).await? {
-                            return Ok(turned);
-                        }
+                batch = self.reader.next() => {
+                    let batch = batch.map_err(core_error)?;
+                    if let Some(turned) = self.show(&batch, accepted.turn, output, &mut shown).await? {
+                        return Ok(turned);
                     }
                 }
                 interrupt = self.interrupts.next() => {
@@ -97,20 +93,6 @@ impl<'a> Conversation<'a> {
                 _ = tick.tick(), if !shown.has_answer => output.waiting(&self.waiting_for, shown.began.elapsed()),
             }
         }
-    }
-
-    /// A follower is let go when the log cannot be written, and when it stood still for too long: what it missed, or
-    /// why there is nothing more.
-    async fn join_again(&mut self) -> Result<Vec<Batch>, CommandError> {
-        let attachment =
-            self.session.attach(From::After(self.seen), Backpressure::HoldAgent).await.map_err(core_error)?;
-        if attachment.older.is_some() {
-            let id = self.session.id();
-            let sentence = format!("the output stood still for too long; the answer is kept in session `{id}`");
-            return Err(CommandError::new(ExitCode::Failed, sentence));
-        }
-        self.follow = attachment.follow;
-        Ok(attachment.snapshot)
     }
 
     /// What the person types between turns.
@@ -131,7 +113,6 @@ impl<'a> Conversation<'a> {
         output: &mut dyn TurnOutput,
         shown: &mut Shown,
     ) -> Result<Option<Turned>, CommandError> {
-        self.seen = batch.last().map_or(self.seen, |entry| entry.seq);
         for entry in batch.iter().filter(|entry| entry.turn.is_none() || entry.turn == Some(turn)) {
             match output.entry(entry) {
                 Ok(()) => {}

@@ -110,7 +110,7 @@ impl Connection {
         }
     }
 
-    /// What an entry means for the client's own prompts, without delivery it.
+    /// What an entry means for the client's own prompts, without showing it.
     fn keep_account(&mut self, at: usize, entry: &LogEntry) {
         match &entry.event {
             Event::Prompted { by, .. } if *by == self.client => self.claim(at, entry),

@@ -50,7 +50,7 @@ impl Stage {
 }
 
 impl Actor {
-    /// A permit for a prompt that just came, or a tools among those that wait.
+    /// A permit for a prompt that just came, or a position among those that wait.
     pub(super) fn pass(&self, is_busy: bool) -> Result<Pass, Error> {
         let principal = &self.record.principal;
         if !is_busy && let Some(permit) = self.admission.try_admit(principal) {

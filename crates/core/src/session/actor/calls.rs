@@ -1,4 +1,4 @@
-//! Calls of the client's tools: from the tools where the agent makes them to the client, and back.
+//! Calls of the client's tools: from the endpoint where the agent makes them to the client, and back.
 
 use tokio::time::Instant;
 
@@ -34,7 +34,7 @@ impl Actor {
         }
     }
 
-    /// Takes what the agent did at its tools before it went on, though it comes by another way.
+    /// Takes what the agent did at its endpoint before it went on, though it comes by another way.
     pub(super) fn take_tool_news(&mut self, now: Instant, actions: &mut Vec<Action>) {
         for _ in 0..MOST_NEWS_AT_ONCE {
             let Some(news) = self.agent.tool_news_so_far() else { return };
@@ -68,7 +68,7 @@ impl Actor {
         drop(call.reply.send(refusal));
     }
 
-    /// Hands the result of a call to the tools where the agent waits for it.
+    /// Hands the result of a call to the endpoint where the agent waits for it.
     pub(super) fn return_call(&mut self, call: CallId, result: ToolReturn) {
         if let Some(reply) = self.replies.remove(&call)
             && reply.send(result).is_err()

@@ -281,10 +281,8 @@ impl Actor {
 /// The first words of the first prompt.
 fn title_of(prompt: &Prompt) -> Option<Arc<str>> {
     // What the user says now tells more than what was said long ago.
-    let text = match prompt.content.is_empty() {
-        false => Prompt::new(prompt.content.clone()).plain_text(),
-        true => prompt.plain_text(),
-    };
+    let text =
+        if prompt.content.is_empty() { prompt.plain_text() } else { Prompt::new(prompt.content.clone()).plain_text() };
     let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
     Some(line.chars().take(80).collect::<String>().into())
 }

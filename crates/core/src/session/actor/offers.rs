@@ -22,7 +22,7 @@ pub(super) enum Readiness {
     Ready,
     /// The agent has not read yet what it is offered.
     Unread,
-    /// It has no tools where it could status_key.
+    /// It was opened without an endpoint for tools.
     NoEndpoint,
 }
 
@@ -38,7 +38,7 @@ impl Actor {
         if self.agent.is_absent() || self.agent.has_tools() { Ok(()) } else { Err(Error::MovedOn) }
     }
 
-    /// The agent of this session, with a tools for the client's tools where it shall have some.
+    /// The agent of this session, with an endpoint for the client's tools where it shall have some.
     pub(super) fn new_agent(&self) -> Agent {
         let mut spec = self.spec.clone();
         match self.new_tools(&mut spec) {
@@ -139,14 +139,14 @@ impl Actor {
     /// Ends the turn whose prompt waits for the agent, if there is one.
     pub(super) fn fail_unsent(&mut self, failure: Failure) {
         if let Some(waiting) = self.stage.take_unsent() {
-            self.end_unsent(Unsent { waiting, failure });
+            self.end_unsent(Unsent::new(waiting, failure));
         }
     }
 
     /// The agent cannot be offered what the prompt comes with.
     pub(super) fn without_endpoint(waiting: Waiting) -> Unsent {
-        let message = "the agent was opened without a tools for tools; begin a new session for them";
-        Unsent { waiting, failure: Failure::new(FailureKind::Unsupported, message) }
+        let message = "the agent was opened without an endpoint for tools; begin a new session for them";
+        Unsent::new(waiting, Failure::new(FailureKind::Unsupported, message))
     }
 
     /// The prompt waits from now on for the agent to read the list.

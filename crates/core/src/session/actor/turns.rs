@@ -17,8 +17,14 @@ use crate::turn::{Action, Turn};
 
 /// A prompt that the agent did not take.
 pub(super) struct Unsent {
-    pub waiting: Waiting,
+    pub waiting: Box<Waiting>,
     pub failure: Failure,
+}
+
+impl Unsent {
+    pub(super) fn new(waiting: Waiting, failure: Failure) -> Self {
+        Self { waiting: Box::new(waiting), failure }
+    }
 }
 
 impl Actor {
@@ -37,7 +43,7 @@ impl Actor {
         }
         // An agent shall not work for a log that cannot take it.
         if let Err(error) = self.journal.check() {
-            return self.end_unsent(Unsent { waiting, failure: error.into_failure() });
+            return self.end_unsent(Unsent::new(waiting, error.into_failure()));
         }
         self.stage = Stage::Opening(waiting);
         if self.agent.has_forgotten() {
@@ -53,7 +59,7 @@ impl Actor {
             Err(Unsent { waiting, failure }) if failure.kind == FailureKind::Crashed => {
                 self.agent = Agent::Absent;
                 self.agent_lost(failure.message);
-                self.stage = Stage::Opening(waiting);
+                self.stage = Stage::Opening(*waiting);
                 self.open_agent();
             }
             Err(unsent) => self.end_unsent(unsent),
@@ -125,7 +131,7 @@ impl Actor {
         }
         let retold = match self.agent.prompt(&waiting) {
             Ok(retold) => retold,
-            Err(failure) => return Err(Unsent { waiting, failure }),
+            Err(failure) => return Err(Unsent::new(waiting, failure)),
         };
         let mut turn = Turn::start(self.record.id, waiting.turn, self.limits, self.policy.clone(), Instant::now());
         let started = match waiting.attempt {
