@@ -13,9 +13,8 @@ use crate::support::server::{ServerSetup, TestServer, chat, chat_with};
 use crate::support::{done, text};
 
 fn setting(running: usize, waiting: usize) -> ServerSetup {
-    let mut setting = ServerSetup::default();
-    setting.admission = AdmissionLimits { running, waiting, ..AdmissionLimits::default() };
-    setting
+    let admission = AdmissionLimits { running, waiting, ..AdmissionLimits::default() };
+    ServerSetup { admission, ..ServerSetup::default() }
 }
 
 #[tokio::test]

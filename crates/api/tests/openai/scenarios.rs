@@ -249,9 +249,9 @@ async fn calls_at_once_come_in_one_answer<A: Api>() {
 }
 
 async fn a_wrong_form_is_repaired_before_the_client_sees_it<A: Api>() {
-    let agents = ScriptedAgents::new(|prompted| match prompted.prompt.contains("was not used") {
-        false => vec![vec![text("well"), done()]],
-        true => vec![vec![text(r#"{"a":1}"#), done()]],
+    let agents = ScriptedAgents::new(|prompted| {
+        let said = if prompted.prompt.contains("was not used") { r#"{"a":1}"# } else { "well" };
+        vec![vec![text(said), done()]]
     });
     let server = TestServer::with_tools(&agents, &FakeTools::new()).await;
     let answered = A::new(&server).await.ask(&Ask { json: true, ..user("an object") }).await;

@@ -115,7 +115,11 @@ impl Exchanges {
     ) -> Result<Exchange, ExchangeError> {
         if plan.needs_new_session() {
             // Before a session is made that nobody would use.
-            self.sessions.check_queue(&plan.owner.agent, &plan.owner.principal)?;
+            let checked = self.sessions.check_queue(&plan.owner.agent, &plan.owner.principal);
+            if let (Err(_), Some(observer)) = (&checked, &observer) {
+                observer.queued(Duration::ZERO);
+            }
+            checked?;
         }
         let Plan { owner, answers, options, fingerprint, left_out, .. } = plan;
         let choice = |answer: AnswerPlan| {

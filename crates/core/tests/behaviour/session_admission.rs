@@ -4,6 +4,7 @@ use gembridge_core::admission::AdmissionStatus;
 use gembridge_core::error::Error;
 use gembridge_core::model::{Event, Outcome, Prompt, TurnId};
 use gembridge_core::session::SessionHandle;
+use tokio::task::JoinSet;
 
 use crate::support::follow::Reader;
 use crate::support::test_sessions::{CLIENT, TestSessions, accepted, give, new_session, prompt, submit};
@@ -117,17 +118,16 @@ async fn s29_a_turn_that_waits_for_its_client_lets_others_run() {
     let mut other = test.desk.open("b").await;
     other.expect_prompt("mine").await;
     // The results come while somebody else has the permit: they wait for it.
-    let giving = tokio::spawn({
-        let session = session.clone();
-        async move { give(&session, &[(calls[0], "blue")]).await.map(|resumed| resumed.turn) }
-    });
+    let mut giving = JoinSet::new();
+    let of = session.clone();
+    giving.spawn(async move { give(&of, &[(calls[0], "blue")]).await.map(|resumed| resumed.turn) });
     while test.admission().status() != status(1, 1) {
         tokio::task::yield_now().await;
     }
     let mut call = call;
     assert!(call.is_waiting());
     other.does([done()]).await;
-    assert_eq!(giving.await.unwrap().unwrap(), FIRST);
+    assert_eq!(giving.join_next().await.unwrap().unwrap().unwrap(), FIRST);
     assert_eq!(call.words().await.1, "blue");
     assert_eq!(test.admission().status(), status(1, 0));
     agent.does([done()]).await;
@@ -145,15 +145,14 @@ async fn results_that_wait_for_a_permit_are_told_when_their_turn_ends_first() {
     prompt(&bob, "mine").await;
     let mut other = test.desk.open("b").await;
     other.expect_prompt("mine").await;
-    let giving = tokio::spawn({
-        let session = session.clone();
-        async move { give(&session, &[(calls[0], "blue")]).await }
-    });
+    let mut giving = JoinSet::new();
+    let of = session.clone();
+    giving.spawn(async move { give(&of, &[(calls[0], "blue")]).await });
     while test.admission().status().waiting == 0 {
         tokio::task::yield_now().await;
     }
     agent.does([done()]).await;
-    assert!(matches!(giving.await.unwrap(), Err(Error::NotParked(_))));
+    assert!(matches!(giving.join_next().await.unwrap().unwrap(), Err(Error::NotParked(_))));
     assert_eq!(test.admission().status(), status(1, 0));
 }
 

@@ -246,7 +246,7 @@ async fn a_session_that_nobody_uses_leaves_the_memory_and_comes_back_when_asked_
     let mut agent = test.desk.open("a").await;
     agent.expect_prompt("one").await;
     agent.does([done()]).await;
-    // Nothing else is there to wait for: the next thing that happens is the close_mode.
+    // Nothing else is there to wait for: the next thing that happens is the end of the wait.
     agent.expect_close(CloseMode::Release).await;
     let session = test.get(session.id()).await;
     let mut reader = Reader::of(&session, &test.store).await;
@@ -322,7 +322,7 @@ async fn a_session_of_an_agent_that_is_not_configured_is_refused_by_name() {
     let mut new = new_session("ann");
     new.agent = gembridge_core::model::AgentName::new("nobody");
     let refused = test.sessions.create(new).await.map(|session| session.id());
-    assert!(matches!(&refused, Err(Error::Invalid(text)) if text.contains("`nobody`")), "{refused:?}");
+    assert!(matches!(&refused, Err(Error::Invalid(message)) if message.contains("`nobody`")), "{refused:?}");
 }
 
 #[tokio::test(start_paused = true)]

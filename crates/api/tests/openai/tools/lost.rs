@@ -1,5 +1,6 @@
 //! Results that nobody waits for, or not from this client.
 
+use gembridge_core::session::SessionHandle;
 use serde_json::json;
 
 use super::{Client, called, idle, ids};
@@ -60,7 +61,7 @@ async fn what_is_said_behind_a_turn_that_comes_to_wait_for_results_goes_in_where
     let request = client.request();
     let (answer, said) = tokio::join!(server.ask(&request), async {
         agents.until_prompted(0).await;
-        let session = server.sessions.live().into_iter().find(|handle| handle.has_agent()).expect("one is at work");
+        let session = server.sessions.live().into_iter().find(SessionHandle::has_agent).expect("one is at work");
         let id = session.id().to_string();
         let pinned = [("x-session-id", id.as_str())];
         let next = Client::with("never mind", client.fields.clone()).request();

@@ -34,7 +34,7 @@ pub enum Order {
     Answer(AskId, Answer),
     Change(Change, oneshot::Sender<Result<Changed, Failure>>),
     Close(CloseMode),
-    /// Let go without a close_mode.
+    /// Let go without being closed.
     Drop,
 }
 
