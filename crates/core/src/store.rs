@@ -1,10 +1,15 @@
 //! The door to what outlives the process: session records and their logs.
 
+mod continuity;
+mod memory;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::continuity::check as check_continuity;
+pub use self::memory::MemoryStore;
 use crate::BoxFuture;
 use crate::log::LogEntry;
 use crate::model::{AgentName, Principal, Seq, SessionId, Timestamp, TurnId};

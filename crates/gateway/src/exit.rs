@@ -125,6 +125,9 @@ impl From<Failure> for CommandError {
 pub fn with_way_out(failure: &Failure) -> String {
     match failure.kind {
         FailureKind::NeedsLogin => format!("{}; `gembridge doctor` names the ways to log in", failure.message),
+        FailureKind::TimedOut => {
+            format!("{}; raise `turn.idle` or `turn.total` if it needs longer", failure.message)
+        }
         _ => failure.message.clone(),
     }
 }

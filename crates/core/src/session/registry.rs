@@ -327,9 +327,7 @@ impl Sessions {
     }
 
     fn setup(&self, agent: &AgentName) -> Result<&AgentSetup, Error> {
-        self.agents.get(agent).ok_or_else(|| {
-            Error::Invalid(format!("agent `{agent}` is not configured; `gembridge agents` lists those that are"))
-        })
+        self.agents.get(agent).ok_or_else(|| Error::Invalid(format!("agent `{agent}` is not configured")))
     }
 
     fn find(&self, id: SessionId) -> Option<Live> {

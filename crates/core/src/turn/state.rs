@@ -288,10 +288,8 @@ impl Turn {
         let is_within = self.received <= self.limits.turn_bytes;
         if !is_within && matches!(self.state, State::Running) {
             let limit = self.limits.turn_bytes;
-            let failure = Failure::new(
-                FailureKind::LimitReached,
-                format!("the agent sent more than {limit} bytes in one turn; raise `turn.bytes` if it should"),
-            );
+            let failure =
+                Failure::new(FailureKind::LimitReached, format!("the agent sent more than {limit} bytes in one turn"));
             self.cancel(Why::Broken(failure), now, actions);
         }
         is_within
@@ -300,8 +298,8 @@ impl Turn {
     fn timed_out(&self, ran_out: RanOut) -> Failure {
         let seconds = self.clock.limit(ran_out).as_secs();
         let message = match ran_out {
-            RanOut::Idle => format!("the agent was silent for {seconds} s; raise `turn.idle` if it needs longer"),
-            RanOut::Total => format!("the turn took longer than {seconds} s; raise `turn.total` if it needs longer"),
+            RanOut::Idle => format!("the agent was silent for {seconds} s"),
+            RanOut::Total => format!("the turn took longer than {seconds} s"),
         };
         Failure::new(FailureKind::TimedOut, message)
     }

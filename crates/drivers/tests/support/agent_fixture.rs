@@ -16,12 +16,12 @@ use gembridge_core::model::{
     AgentName, Answer, Ask, AskId, ClientId, Event, Failure, FailureKind, Outcome, Principal, Prompt, Seq, Stop, TurnId,
 };
 use gembridge_core::session::{AgentSetup, NewSession, SessionHandle, Sessions, SessionsConfig};
+use gembridge_core::store::MemoryStore;
 use gembridge_core::store::Store;
 use gembridge_core::turn::PermissionPolicy;
 use gembridge_drivers::profile::{AgentConfig, ApprovalMode, Execution, Profile, Quirk, Sandbox, Trust};
 use gembridge_drivers::setup::{Audience, DriverSetup, Forms, GuestFence, Home, ManagedDriver, Spares};
 use gembridge_process::{GuardProgram, RestartPolicy, Spawner};
-use gembridge_store::MemoryStore;
 use gembridge_testkit::{Record, processes_with_tag};
 use serde_json::Value;
 use tempfile::TempDir;

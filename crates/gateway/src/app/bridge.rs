@@ -10,12 +10,13 @@ use gembridge_core::driver::SlashCommands;
 use gembridge_core::error::Error;
 use gembridge_core::model::{AgentName, Principal, SessionId};
 use gembridge_core::session::{AgentSetup, NewSession, SessionHandle, Sessions, SessionsConfig, Viewer};
+use gembridge_core::store::MemoryStore;
 use gembridge_core::store::{SessionRecord, Store, StoreError};
 use gembridge_core::turn::PermissionPolicy;
 use gembridge_drivers::profile::Execution;
 use gembridge_drivers::setup::{DriverSetup, HARMLESS, Spares};
 use gembridge_process::{GuardProgram, Spawner};
-use gembridge_store::{DiskStore, MemoryStore};
+use gembridge_store::DiskStore;
 
 use crate::agents::{self, Agent, Chosen, setup};
 use crate::command::Context;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use gembridge_core::BoxFuture;
 use gembridge_core::log::LogEntry;
 use gembridge_core::model::TurnId;
-use gembridge_core::store::{LogWriter, StoreError};
+use gembridge_core::store::{LogWriter, StoreError, check_continuity};
 
 use super::claims::Claim;
 use super::files::{failure, write_all_at};
@@ -14,7 +14,6 @@ use super::index::{Signpost, Surveyor, View};
 use super::live::{Access, Live};
 use super::record::{self, Head, InBatch};
 use super::segment::{self, LogPosition, Segment};
-use crate::continuity;
 
 /// A buffer that a large batch has grown beyond this is given back: the writers of silent sessions are many. Pieces of a
 /// stream fit into it.
@@ -129,7 +128,7 @@ impl LogWriter for DiskWriter {
         if self.live.access() == Access::Deleted {
             return Err(StoreError::Unknown(self.live.id));
         }
-        continuity::check(entries, self.end.seq)?;
+        check_continuity(entries, self.end.seq)?;
         self.clean().map_err(|error| failure(&error))?;
         self.leave_full_segment();
         let (end, surveyor) = self.encode(entries)?;

@@ -8,8 +8,9 @@ use gembridge_core::model::{
     AgentName, ClientId, Dialect, Event, Frame, Outcome, Principal, Prompt, Seq, SessionId, Stop, Text, Timestamp,
     TurnId,
 };
+use gembridge_core::store::MemoryStore;
 use gembridge_core::store::{SessionRecord, Store};
-use gembridge_store::{DiskOptions, DiskStore, MemoryStore};
+use gembridge_store::{DiskOptions, DiskStore};
 use tempfile::TempDir;
 
 /// Small enough that a few dozen entries fill several segments and put up several signposts.

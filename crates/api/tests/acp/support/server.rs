@@ -19,8 +19,8 @@ use gembridge_core::exchange::{Catalog, CatalogConfig, UnknownModels};
 use gembridge_core::limit::Limits;
 use gembridge_core::model::{AgentName, ClientId, Principal, Prompt};
 use gembridge_core::session::{AgentSetup, NewSession, SessionHandle, Sessions, SessionsConfig};
+use gembridge_core::store::MemoryStore;
 use gembridge_core::turn::PermissionPolicy;
-use gembridge_store::MemoryStore;
 use tokio::task::JoinSet;
 
 use super::agents::ScriptedAgents;

@@ -1,10 +1,10 @@
 //! The numbering that every log keeps: from 1, without gaps.
 
-use gembridge_core::log::LogEntry;
-use gembridge_core::store::StoreError;
+use super::StoreError;
+use crate::log::LogEntry;
 
 /// Refuses a batch that does not go on at `next`.
-pub(crate) fn check(entries: &[LogEntry], next: u64) -> Result<(), StoreError> {
+pub fn check(entries: &[LogEntry], next: u64) -> Result<(), StoreError> {
     let numbers = entries.iter().map(|entry| entry.seq.0);
     match numbers.zip(next..).find(|(found, expected)| found != expected) {
         None => Ok(()),

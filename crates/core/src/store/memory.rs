@@ -4,12 +4,10 @@ use std::collections::HashMap;
 use std::future::ready;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use gembridge_core::BoxFuture;
-use gembridge_core::log::LogEntry;
-use gembridge_core::model::{Principal, Seq, SessionId, TurnId};
-use gembridge_core::store::{LogWriter, Reopened, SessionRecord, Store, StoreError, TurnStart};
-
-use crate::continuity;
+use super::{LogWriter, Reopened, SessionRecord, Store, StoreError, TurnStart, check_continuity};
+use crate::BoxFuture;
+use crate::log::LogEntry;
+use crate::model::{Principal, Seq, SessionId, TurnId};
 
 #[derive(Clone, Default)]
 pub struct MemoryStore {
@@ -147,7 +145,7 @@ impl LogWriter for MemoryWriter {
     fn append(&mut self, entries: &[LogEntry]) -> Result<(), StoreError> {
         let mut sessions = lock(&self.sessions);
         let session = sessions.get_mut(&self.id).ok_or(StoreError::Unknown(self.id))?;
-        continuity::check(entries, session.last().next().0)?;
+        check_continuity(entries, session.last().next().0)?;
         for entry in entries {
             session.push(entry);
         }
