@@ -12,11 +12,11 @@ use proptest::sample::Index;
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TryRecvError;
 
-use crate::support::store::MemoryStore;
+use crate::support::store::FaultyStore;
 use crate::support::test_sessions::agent_name;
 
 struct Bench {
-    store: MemoryStore,
+    store: FaultyStore,
     id: SessionId,
     log: SessionLog,
     limits: Limits,
@@ -24,7 +24,7 @@ struct Bench {
 
 impl Bench {
     fn new(limits: Limits) -> Self {
-        let store = MemoryStore::default();
+        let store = FaultyStore::default();
         let id = SessionId::new();
         let record = SessionRecord {
             id,
@@ -38,8 +38,7 @@ impl Bench {
             created: Timestamp(1),
             updated: Timestamp(1),
         };
-        store.put(record, Vec::new());
-        let log = SessionLog::new(store.writer(id), Seq::START, Vec::new(), limits);
+        let log = SessionLog::new(store.create_now(record), Seq::START, Vec::new(), limits);
         Self { store, id, log, limits }
     }
 
@@ -57,7 +56,9 @@ impl Bench {
         let entries = self.store.entries(self.id);
         let start = entries.len().saturating_sub(tail);
         let last = self.log.last();
-        self.log = SessionLog::new(self.store.writer(self.id), last, entries[start..].to_vec(), self.limits);
+        let (store, writer) = self.store.in_another_process(self.id);
+        self.log = SessionLog::new(writer, last, entries[start..].to_vec(), self.limits);
+        self.store = store;
     }
 
     /// The entries that an attachment gives before anything is followed, and what it says about the rest.

@@ -9,7 +9,7 @@ use gembridge_core::store::SessionRecord;
 use tokio::sync::mpsc::error::TryRecvError;
 use tokio::task::JoinSet;
 
-use crate::support::store::MemoryStore;
+use crate::support::store::FaultyStore;
 use crate::support::test_sessions::{TestSessions, agent_name, prompt};
 use crate::support::{done, finished, text};
 
@@ -18,7 +18,7 @@ fn narrow() -> Limits {
 }
 
 fn empty_log(limits: Limits) -> SessionLog {
-    let store = MemoryStore::default();
+    let store = FaultyStore::default();
     let id = SessionId::new();
     let record = SessionRecord {
         id,
@@ -32,8 +32,7 @@ fn empty_log(limits: Limits) -> SessionLog {
         created: Timestamp(1),
         updated: Timestamp(1),
     };
-    store.put(record, Vec::new());
-    SessionLog::new(store.writer(id), Seq::START, Vec::new(), limits)
+    SessionLog::new(store.create_now(record), Seq::START, Vec::new(), limits)
 }
 
 fn append(log: &mut SessionLog) {

@@ -17,7 +17,7 @@ use gembridge_core::turn::PermissionPolicy;
 
 use crate::support::agent::scripted_driver;
 use crate::support::follow::Reader;
-use crate::support::store::MemoryStore;
+use crate::support::store::FaultyStore;
 use crate::support::test_sessions::{CLIENT, TestSessions, agent_name, new_session, prompt, submit};
 use crate::support::tools::offer;
 use crate::support::{done, failure, finished, interrupted_by, thought};
@@ -147,7 +147,7 @@ async fn without_a_tool_host_tools_are_refused_by_name() {
         admission: Admission::default(),
     };
     let agents = HashMap::from([(agent_name(), setup)]);
-    let sessions = Sessions::new(Arc::new(MemoryStore::default()), agents, SessionsConfig::default());
+    let sessions = Sessions::new(Arc::new(FaultyStore::default()), agents, SessionsConfig::default());
     assert!(sessions.tool_host().is_none());
     let session = sessions.create(new_session("ann")).await.unwrap();
     let refused = submit(&session, "go", Some(offer(&["look"]))).await.err();

@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 
 use crate::support::agent::Order;
 use crate::support::follow::Reader;
-use crate::support::store::MemoryStore;
+use crate::support::store::FaultyStore;
 use crate::support::test_sessions::{CLIENT, TestSessions, agent_name, new_session, prompt};
 use crate::support::{asked, done, finished, interrupted_by, ledger, text, usual_ask};
 
@@ -110,8 +110,10 @@ async fn a_turn_that_ran_when_the_process_was_killed_is_marked_interrupted() {
     agent.expect_prompt("one").await;
     agent.does([text("seen")]).await;
     assert_eq!(reader.until_text().await, "seen");
-    let (store, id) = (test.store.clone(), session.id());
-    drop((test, session, reader, agent));
+    let id = session.id();
+    // A process that is killed closes nothing: another one finds what was stored.
+    let (store, writer) = test.store.in_another_process(id);
+    drop((test, session, reader, agent, writer));
 
     let test = TestSessions::on(store.clone(), Limits::default(), SessionsConfig::default());
     let session = test.get(id).await;
@@ -125,9 +127,9 @@ async fn a_turn_that_ran_when_the_process_was_killed_is_marked_interrupted() {
 
 #[tokio::test(start_paused = true)]
 async fn two_clients_that_ask_for_a_stored_session_at_once_share_it() {
-    let (store, record) = (MemoryStore::default(), record());
+    let (store, record) = (FaultyStore::default(), record());
     let id = record.id;
-    store.put(record, left_behind("P1 S1 T1"));
+    store.put(record, &left_behind("P1 S1 T1"));
     let test = TestSessions::on(store.clone(), Limits::default(), SessionsConfig::default());
     let (first, second) = tokio::join!(test.get(id), test.get(id));
     first.rename("by the first".into()).await.unwrap();
@@ -202,9 +204,9 @@ async fn unfinished_turns_are_found_however_little_of_the_log_is_in_memory() {
     ];
     for (script, expected) in table {
         for ring_entries in [0, 1, 2, 3, 2_000] {
-            let (store, record) = (MemoryStore::default(), record());
+            let (store, record) = (FaultyStore::default(), record());
             let (id, before) = (record.id, left_behind(script));
-            store.put(record, before.clone());
+            store.put(record, &before);
             let limits = Limits { ring_entries, ..Limits::default() };
             let test = TestSessions::on(store.clone(), limits, SessionsConfig::default());
             let session = test.get(id).await;
@@ -220,11 +222,11 @@ async fn unfinished_turns_are_found_however_little_of_the_log_is_in_memory() {
 
 #[tokio::test(start_paused = true)]
 async fn a_clock_that_was_set_back_does_not_reorder_the_log() {
-    let (store, record) = (MemoryStore::default(), record());
+    let (store, record) = (FaultyStore::default(), record());
     let (id, mut entries) = (record.id, left_behind("P1 S1 E1"));
     let tomorrow = Timestamp(Timestamp::now().0 + 86_400_000);
     entries.last_mut().unwrap().at = tomorrow;
-    store.put(record, entries);
+    store.put(record, &entries);
     let mut test = TestSessions::on(store.clone(), Limits::default(), SessionsConfig::default());
     let session = test.get(id).await;
     let mut reader = Reader::of(&session, &store).await;
@@ -305,7 +307,7 @@ async fn another_principals_session_cannot_be_told_from_one_that_does_not_exist(
 
 #[tokio::test(start_paused = true)]
 async fn a_full_table_of_sessions_refuses_the_next_until_one_has_gone() {
-    let test = TestSessions::on(MemoryStore::default(), Limits::default(), SessionsConfig { live: 2 });
+    let test = TestSessions::on(FaultyStore::default(), Limits::default(), SessionsConfig { live: 2 });
     let (first, _second) = (test.session().await, test.session().await);
     let refused = test.sessions.create(new_session("ann")).await.map(|session| session.id());
     assert!(matches!(refused, Err(Error::Busy { .. })), "{refused:?}");
@@ -328,7 +330,7 @@ async fn a_session_of_an_agent_that_is_not_configured_is_refused_by_name() {
 #[tokio::test(start_paused = true)]
 async fn f6_one_guest_cannot_fill_the_table_of_sessions() {
     let TestSessions { sessions, .. } =
-        TestSessions::on(MemoryStore::default(), Limits::default(), SessionsConfig { live: 6 });
+        TestSessions::on(FaultyStore::default(), Limits::default(), SessionsConfig { live: 6 });
     let sessions = std::sync::Arc::into_inner(sessions).expect("nobody else has it");
     let is_guest = std::sync::Arc::new(|principal: &Principal| principal.as_str() != "op");
     let sessions = sessions.with_guests(GuestLimits { each: 2, together: 4, is_guest });

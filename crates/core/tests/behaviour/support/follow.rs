@@ -9,7 +9,7 @@ use gembridge_core::session::SessionHandle;
 use gembridge_core::store::Store;
 use tokio::sync::mpsc;
 
-use super::store::MemoryStore;
+use super::store::FaultyStore;
 
 pub struct Reader {
     ready: VecDeque<LogEntry>,
@@ -18,18 +18,18 @@ pub struct Reader {
 
 impl Reader {
     /// Reads the session from its first entry.
-    pub async fn of(handle: &SessionHandle, store: &MemoryStore) -> Self {
+    pub async fn of(handle: &SessionHandle, store: &FaultyStore) -> Self {
         let attachment = handle.attach(From::After(Seq::START), Backpressure::Own).await.expect("attaching works");
         Self::take(attachment, handle, store).await
     }
 
     /// Reads what comes after this entry.
-    pub async fn after(seq: Seq, handle: &SessionHandle, store: &MemoryStore) -> Self {
+    pub async fn after(seq: Seq, handle: &SessionHandle, store: &FaultyStore) -> Self {
         let attachment = handle.attach(From::After(seq), Backpressure::Own).await.expect("attaching works");
         Self::take(attachment, handle, store).await
     }
 
-    async fn take(attachment: Attachment, handle: &SessionHandle, store: &MemoryStore) -> Self {
+    async fn take(attachment: Attachment, handle: &SessionHandle, store: &FaultyStore) -> Self {
         let mut ready = VecDeque::new();
         if let Some(older) = attachment.older {
             ready.extend(store.read(handle.id(), older.after, older.until, usize::MAX).await.expect("reading works"));

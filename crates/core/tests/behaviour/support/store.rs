@@ -1,28 +1,24 @@
-//! A store in memory whose disk can be full.
+//! The store in memory, with a disk that can be full.
 
-use std::collections::BTreeMap;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::task::{Context, Poll, Waker};
 
 use gembridge_core::BoxFuture;
 use gembridge_core::log::LogEntry;
-use gembridge_core::model::{Event, Principal, Seq, SessionId, TurnId};
-use gembridge_core::store::{LogWriter, Reopened, SessionRecord, Store, StoreError, TurnStart};
+use gembridge_core::model::{Principal, Seq, SessionId};
+use gembridge_core::store::{self, LogWriter, Reopened, SessionRecord, Store, StoreError, TurnStart};
 
 #[derive(Clone, Default)]
-pub struct MemoryStore {
-    memory: Arc<Mutex<Memory>>,
+pub struct FaultyStore {
+    memory: store::MemoryStore,
+    faults: Arc<Mutex<Faults>>,
 }
 
 #[derive(Default)]
-struct Memory {
-    sessions: BTreeMap<SessionId, Stored>,
+struct Faults {
     disk: Disk,
     reopenings: usize,
-}
-
-struct Stored {
-    record: SessionRecord,
-    entries: Vec<LogEntry>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,14 +31,14 @@ pub enum Disk {
     Stumbling,
 }
 
-impl MemoryStore {
+impl FaultyStore {
     pub fn set_disk(&self, disk: Disk) {
         self.lock().disk = disk;
     }
 
     /// Everything that was stored of a session.
     pub fn entries(&self, id: SessionId) -> Vec<LogEntry> {
-        self.lock().sessions[&id].entries.clone()
+        ready(self.memory.read(id, Seq::START, Seq(u64::MAX), usize::MAX)).expect("the session is stored")
     }
 
     /// How often a log was opened for more.
@@ -51,76 +47,79 @@ impl MemoryStore {
     }
 
     /// Puts a session there as an earlier process would have left it.
-    pub fn put(&self, record: SessionRecord, entries: Vec<LogEntry>) {
-        self.lock().sessions.insert(record.id, Stored { record, entries });
+    pub fn put(&self, record: SessionRecord, entries: &[LogEntry]) {
+        self.create_now(record).append(entries).expect("entries without gaps");
     }
 
-    pub fn writer(&self, id: SessionId) -> Box<dyn LogWriter> {
-        Box::new(Writer { store: self.clone(), id })
+    /// Stores a session and gives the writer of its log.
+    pub fn create_now(&self, record: SessionRecord) -> Box<dyn LogWriter> {
+        ready(self.create(record)).expect("a session of a new id")
     }
 
-    fn lock(&self) -> MutexGuard<'_, Memory> {
-        self.memory.lock().expect("no test panics while it holds the memory")
+    /// The same session in the store of another process, and the writer of its log.
+    pub fn in_another_process(&self, id: SessionId) -> (Self, Box<dyn LogWriter>) {
+        let other = Self::default();
+        let mut writer = other.create_now(ready(self.memory.record(id)).expect("the session is stored"));
+        writer.append(&self.entries(id)).expect("entries without gaps");
+        (other, writer)
     }
 
-    fn with<T>(&self, id: SessionId, read: impl FnOnce(&mut Stored) -> T) -> Result<T, StoreError> {
-        self.lock().sessions.get_mut(&id).map(read).ok_or(StoreError::Unknown(id))
+    fn writer(&self, memory: Box<dyn LogWriter>) -> Box<dyn LogWriter> {
+        Box::new(Writer { memory, faults: Arc::clone(&self.faults) })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Faults> {
+        lock(&self.faults)
+    }
+}
+
+fn lock(faults: &Mutex<Faults>) -> MutexGuard<'_, Faults> {
+    faults.lock().expect("no test panics while it holds the faults")
+}
+
+/// What a future of the store in memory gives: it never waits.
+fn ready<T>(future: BoxFuture<'_, T>) -> T {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(value) => value,
+        Poll::Pending => panic!("a store in memory does not wait"),
     }
 }
 
 struct Writer {
-    store: MemoryStore,
-    id: SessionId,
+    memory: Box<dyn LogWriter>,
+    faults: Arc<Mutex<Faults>>,
 }
 
 impl LogWriter for Writer {
     fn append(&mut self, entries: &[LogEntry]) -> Result<(), StoreError> {
-        let mut memory = self.store.lock();
-        match memory.disk {
-            Disk::Sound => {}
-            Disk::Full => return Err(StoreError::Full),
+        let mut faults = lock(&self.faults);
+        match faults.disk {
+            Disk::Sound => self.memory.append(entries),
+            Disk::Full => Err(StoreError::Full),
             Disk::Stumbling => {
-                memory.disk = Disk::Sound;
-                return Err(StoreError::Io("injected".into()));
+                faults.disk = Disk::Sound;
+                Err(StoreError::Io("injected".into()))
             }
         }
-        let stored = memory.sessions.get_mut(&self.id).ok_or(StoreError::Unknown(self.id))?;
-        for entry in entries {
-            let last = stored.entries.last().map_or(Seq::START, |entry| entry.seq);
-            assert_eq!(entry.seq, last.next(), "entries are appended in order, without gaps");
-            stored.entries.push(entry.clone());
-        }
-        Ok(())
     }
 
     fn sync(&mut self) -> BoxFuture<'static, Result<(), StoreError>> {
-        Box::pin(std::future::ready(Ok(())))
+        self.memory.sync()
     }
 }
 
-impl Store for MemoryStore {
+impl Store for FaultyStore {
     fn create(&self, record: SessionRecord) -> BoxFuture<'_, Result<Box<dyn LogWriter>, StoreError>> {
-        let id = record.id;
-        self.put(record, Vec::new());
-        Box::pin(async move { Ok(self.writer(id)) })
+        Box::pin(async { Ok(self.writer(self.memory.create(record).await?)) })
     }
 
     fn reopen(&self, id: SessionId, tail: usize) -> BoxFuture<'_, Result<Reopened, StoreError>> {
         self.lock().reopenings += 1;
-        let reopened = self.with(id, |stored| {
-            let start = stored.entries.len().saturating_sub(tail);
-            Reopened {
-                record: stored.record.clone(),
-                writer: self.writer(id),
-                tail: stored.entries[start..].to_vec(),
-                last: stored.entries.last().map_or(Seq::START, |entry| entry.seq),
-                last_turn: stored.entries.iter().filter_map(|entry| entry.turn).max(),
-            }
-        });
         Box::pin(async move {
+            let Reopened { record, last, last_turn, tail, writer } = self.memory.reopen(id, tail).await?;
             // As on a disk, others get a word in meanwhile.
             tokio::task::yield_now().await;
-            reopened
+            Ok(Reopened { record, last, last_turn, tail, writer: self.writer(writer) })
         })
     }
 
@@ -131,52 +130,26 @@ impl Store for MemoryStore {
         until: Seq,
         limit: usize,
     ) -> BoxFuture<'_, Result<Vec<LogEntry>, StoreError>> {
-        let read = self.with(id, |stored| {
-            let wanted = stored.entries.iter().filter(|entry| entry.seq > after && entry.seq <= until);
-            wanted.take(limit).cloned().collect()
-        });
-        Box::pin(std::future::ready(read))
+        self.memory.read(id, after, until, limit)
     }
 
     fn turn_starts(&self, id: SessionId, turns: usize) -> BoxFuture<'_, Result<Vec<TurnStart>, StoreError>> {
-        let starts = self.with(id, |stored| {
-            let prompts = stored.entries.iter().filter(|entry| matches!(entry.event, Event::Prompted { .. }));
-            let mut starts: Vec<TurnStart> = prompts
-                .map(|entry| TurnStart {
-                    turn: entry.turn.unwrap_or(TurnId(0)),
-                    after: Seq(entry.seq.0 - 1),
-                    at: entry.at,
-                })
-                .collect();
-            starts.split_off(starts.len().saturating_sub(turns))
-        });
-        Box::pin(std::future::ready(starts))
+        self.memory.turn_starts(id, turns)
     }
 
-    fn list(
-        &self,
-        principal: Option<Principal>,
-        limit: usize,
-    ) -> BoxFuture<'_, Result<Vec<SessionRecord>, StoreError>> {
-        let memory = self.lock();
-        let records = memory.sessions.values().map(|stored| stored.record.clone());
-        let mut records: Vec<SessionRecord> =
-            records.filter(|record| principal.as_ref().is_none_or(|owner| *owner == record.principal)).collect();
-        records.sort_by_key(|record| std::cmp::Reverse(record.updated));
-        records.truncate(limit);
-        Box::pin(std::future::ready(Ok(records)))
+    fn list(&self, owner: Option<Principal>, limit: usize) -> BoxFuture<'_, Result<Vec<SessionRecord>, StoreError>> {
+        self.memory.list(owner, limit)
     }
 
     fn record(&self, id: SessionId) -> BoxFuture<'_, Result<SessionRecord, StoreError>> {
-        Box::pin(std::future::ready(self.with(id, |stored| stored.record.clone())))
+        self.memory.record(id)
     }
 
     fn update(&self, record: SessionRecord) -> BoxFuture<'_, Result<(), StoreError>> {
-        Box::pin(std::future::ready(self.with(record.id, |stored| stored.record = record.clone())))
+        self.memory.update(record)
     }
 
     fn delete(&self, id: SessionId) -> BoxFuture<'_, Result<(), StoreError>> {
-        let gone = self.lock().sessions.remove(&id).map(drop).ok_or(StoreError::Unknown(id));
-        Box::pin(std::future::ready(gone))
+        self.memory.delete(id)
     }
 }

@@ -17,14 +17,14 @@ use gembridge_core::tool_host::Offer;
 use gembridge_core::turn::PermissionPolicy;
 
 use super::agent::{AgentDesk, FakeAgent, ScriptedDriver, scripted_driver};
-use super::store::MemoryStore;
+use super::store::FaultyStore;
 use super::tools::{FakePlace, ToolDesk, offer, result, scripted_host};
 
 pub const CLIENT: ClientId = ClientId(1);
 
 pub struct TestSessions {
     pub sessions: Arc<Sessions>,
-    pub store: MemoryStore,
+    pub store: FaultyStore,
     pub desk: AgentDesk,
     pub driver: Arc<ScriptedDriver>,
     pub tools: ToolDesk,
@@ -36,21 +36,21 @@ impl TestSessions {
     }
 
     pub fn with(limits: Limits) -> Self {
-        Self::on(MemoryStore::default(), limits, SessionsConfig::default())
+        Self::on(FaultyStore::default(), limits, SessionsConfig::default())
     }
 
     /// The test after a restart: the same store, everything else anew.
-    pub fn on(store: MemoryStore, limits: Limits, config: SessionsConfig) -> Self {
+    pub fn on(store: FaultyStore, limits: Limits, config: SessionsConfig) -> Self {
         Self::admitting(store, limits, config, AdmissionLimits::default())
     }
 
     /// A test whose agent runs so many turns at once.
     pub fn running(running: usize, waiting: usize) -> Self {
         let admission = AdmissionLimits { running, waiting, ..AdmissionLimits::default() };
-        Self::admitting(MemoryStore::default(), Limits::default(), SessionsConfig::default(), admission)
+        Self::admitting(FaultyStore::default(), Limits::default(), SessionsConfig::default(), admission)
     }
 
-    fn admitting(store: MemoryStore, limits: Limits, config: SessionsConfig, admission: AdmissionLimits) -> Self {
+    fn admitting(store: FaultyStore, limits: Limits, config: SessionsConfig, admission: AdmissionLimits) -> Self {
         let (driver, desk) = scripted_driver();
         let setup = AgentSetup {
             driver: Arc::clone(&driver) as Arc<dyn Driver>,
