@@ -190,7 +190,7 @@ impl Findings {
 /// An honest client.
 struct Client {
     target: Target,
-    /// In all its prompts, and in nobody else's.
+    /// A marker in all prompts of this client and of no other.
     word: &'static str,
     /// Its one conversation, where it has one.
     session: Option<String>,

@@ -64,7 +64,7 @@ use running::{Gateway, Upkeep};
 use session_cap::Allotment;
 use withdrawal::Withdrawal;
 
-/// How much the log of a gateway says where nobody says otherwise.
+/// The default log level of a gateway.
 pub const LOG_LEVEL: Level = Level::Info;
 
 /// Serves until a signal says otherwise.

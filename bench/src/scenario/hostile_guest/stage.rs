@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use crate::args::{Args, BenchAgent};
 use crate::gateway::Gateway;
 
-/// Requests of a key within a minute where nobody says otherwise, less some to begin with.
+/// The default limit of requests a minute for one key, less those of the warm-up.
 const REQUESTS: f64 = 90.0;
 
 /// Dropped in this order: the agents end before the model that they ask.
@@ -30,7 +30,7 @@ pub enum Talk {
 }
 
 enum Model {
-    /// The demo agent asks nobody.
+    /// The demo agent calls no model API.
     None,
     Gemini(FakeGemini),
     Scripted(FakeModel),

@@ -35,7 +35,7 @@ impl MessageRates {
             Rank::Admin => MessageRate::new(),
             Rank::User => {
                 let mut of_key = lock(&self.of_key);
-                // One without a socket is remembered for a window, so that nobody begins anew by hanging up.
+                // A key without a socket keeps its count for one window: reconnecting does not reset the limit.
                 of_key.retain(|_, rate| Arc::strong_count(&rate.sent) > 1 || rate.is_recent());
                 of_key.entry(identity.principal.clone()).or_insert_with(MessageRate::new).clone()
             }

@@ -158,7 +158,7 @@ async fn with_nobody_attached_policy_decides_and_time_does() {
     let server = TestServer::with(&agents, ServerSetup { limits, ..ServerSetup::default() });
     let handle = server.foreign_session("ann").await;
     server.prompt(&handle, "go").await;
-    agents.until("the answer of nobody", |agents| !agents.answers(0).is_empty()).await;
+    agents.until("the automatic answer", |agents| !agents.answers(0).is_empty()).await;
     assert_eq!(agents.answers(0), [(AskId(1), Answer::Option("no".into()))]);
 
     let agents = ScriptedAgents::new(|_| vec![asks(1)]);

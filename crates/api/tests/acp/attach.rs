@@ -118,5 +118,5 @@ async fn a_client_that_is_not_shown_everything_is_told_what_the_session_is() {
     let messages = later.until(|message| message["method"] == "_gembridge/replay_ended").await;
     assert_eq!(json!(present(&messages)), expected);
     assert_eq!(messages.last().unwrap()["params"]["modes"]["currentModeId"], "plan");
-    assert_eq!(agents.opened(), 1, "looking wakes nobody");
+    assert_eq!(agents.opened(), 1, "attaching opens no agent");
 }

@@ -24,7 +24,7 @@ use crate::config::settings::{Policy, Settings};
 use crate::exit::CommandError;
 use crate::keys::FileKeys;
 
-/// Turns at once where nobody says otherwise: as many as a machine carries, and as one shows the gateway itself with.
+/// The default limits of concurrent turns: of an installed agent, and of the built-in one, which costs next to nothing.
 const TURNS: usize = 64;
 const TURNS_OF_THE_BUILT_IN: usize = 1_024;
 
