@@ -5,6 +5,7 @@ mod activity;
 mod connection_limits;
 mod connection;
 mod drain;
+mod inline_wake;
 mod malformed;
 mod overload;
 mod socket;

@@ -29,6 +29,7 @@ use crate::admin::health;
 use crate::server::activity::{Activity, Arriving, Departing, Flight, Phase};
 use crate::server::connection_limits::{Slot, SlotKind};
 use crate::server::drain::Drain;
+use crate::server::inline_wake::InlineWake;
 use crate::server::overload::{Declined, shutting_down, too_many_connections};
 use crate::server::socket::{Socket, tune};
 use crate::server::{Deadlines, Peer, ServerConfig};
@@ -219,7 +220,7 @@ impl Link {
         let drain = &self.context.drain;
         let mut drained = pin!(async { tokio::join!(drain.begun.cancelled(), drain.over.cancelled()) });
         let mut registered = false;
-        poll_fn(|cx| {
+        let mut poll = |cx: &mut std::task::Context<'_>| {
             // First the connection, then the drain: a request that was sent before the drain is answered.
             let mut polled = Pin::new(&mut connection).poll(cx);
             // Polled once, to be woken by it: its waker stays valid, since a connection never changes its task. The lists
@@ -236,8 +237,10 @@ impl Link {
                 return Poll::Ready(());
             }
             clock.poll(cx, &self.activity)
-        })
-        .await;
+        };
+        let inline_wake = InlineWake::new(poll_fn(|cx| Poll::Ready(cx.waker().clone())).await);
+        // A response that streams is woken by other tasks alone, and those reach the task's own waker sooner.
+        poll_fn(|cx| if self.activity.is_answering() { poll(cx) } else { inline_wake.poll(&mut poll) }).await;
     }
 
     async fn http2(self, socket: Socket, deadlines: Deadlines) {
