@@ -38,7 +38,6 @@ use crate::websocket::{Arrived, CloseCode, Received, WebSocket};
 /// How long a client has to say goodbye.
 const GOODBYE: Duration = Duration::from_secs(2);
 const GOING: &str = "the gateway is shutting down";
-const TOO_SLOW: CloseCode = CloseCode(4008);
 const TOO_FAST: CloseCode = CloseCode(4009);
 const NO_SIGN: CloseCode = CloseCode(4010);
 
@@ -77,6 +76,7 @@ pub(super) struct Connection {
     watch: Watch,
     /// The client was too far behind when the loop last looked.
     is_full: bool,
+    outflow: Outflow,
     /// Every session has ended: the client goes when it has got what there is.
     is_over: bool,
     message_rate: MessageRate,
@@ -113,6 +113,14 @@ enum Watch {
 struct Life {
     heard: Instant,
     asked: bool,
+}
+
+/// How the last write to the client ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outflow {
+    Free,
+    /// The client has to read before more can be written.
+    Blocked,
 }
 
 /// Whether the client has said who it is.
@@ -164,6 +172,7 @@ impl Connection {
             calls: Calls::default(),
             watch: Watch::No,
             is_full: false,
+            outflow: Outflow::Free,
             is_over: false,
             life: Life { heard: Instant::now(), asked: false },
             ending: None,
@@ -299,8 +308,7 @@ impl Connection {
     }
 
     /// Says what happened first, and writes when nothing did: what comes together goes out together. Nothing more is
-    /// taken from the sessions while the client is behind: their logs wait for it as long as they can, and then let it
-    /// go.
+    /// taken from the sessions while the client is behind: what it misses meanwhile is read from their logs later.
     fn poll_woken(&mut self, cx: &mut Context<'_>) -> Poll<Woken> {
         let is_much = self.socket.behind() >= GATHERED || !self.has_room();
         if is_much && self.write(cx).is_break() {
@@ -330,14 +338,20 @@ impl Connection {
     /// Writes what there is. Breaks when the other end is gone.
     fn write(&mut self, cx: &mut Context<'_>) -> ControlFlow<()> {
         let behind = self.socket.behind();
-        if let Poll::Ready(Err(_)) = self.socket.poll_write(cx) {
-            return ControlFlow::Break(());
-        }
-        if self.is_full && self.socket.behind() < behind {
-            // It is slow and takes what it gets: that is a sign of life, and its own are not read meanwhile.
+        let written = self.socket.poll_write(cx);
+        if self.outflow == Outflow::Blocked && self.socket.behind() < behind {
+            // It is slow and takes what it gets, which is a sign of life: its answer to a ping waits behind all that it has
+            // not read.
             self.life = Life { heard: Instant::now(), asked: false };
         }
-        ControlFlow::Continue(())
+        self.outflow = if written.is_pending() { Outflow::Blocked } else { Outflow::Free };
+        match written {
+            Poll::Ready(Err(error)) => {
+                tracing::debug!(connection = self.guest.connection_id, %error, "a client cannot be written to");
+                ControlFlow::Break(())
+            }
+            Poll::Ready(Ok(())) | Poll::Pending => ControlFlow::Continue(()),
+        }
     }
 
     fn on_woken(&mut self, woken: Woken) {

@@ -40,6 +40,7 @@ struct Kept {
 /// A batch of entries as the frames that clients get.
 pub struct EncodedBatch {
     first: Seq,
+    entries: usize,
     bytes: BytesMut,
     runs: Vec<Run>,
 }
@@ -83,12 +84,14 @@ impl Subscriber {
     pub fn of(&self, batch: &Batch) -> Option<Arc<EncodedBatch>> {
         let Self(delivery) = self;
         let watching = Arc::strong_count(delivery);
-        let first = batch.first()?.seq;
+        let (first, entries) = (batch.first()?.seq, batch.len());
         if watching < 2 {
             return None;
         }
         let mut recent = delivery.recent.lock().unwrap_or_else(PoisonError::into_inner);
-        let at = recent.kept.iter().position(|kept| kept.shown.first == first);
+        // Who reads from the store gets other batches, which may begin with the same entry.
+        let is_it = |kept: &Kept| kept.shown.first == first && kept.shown.entries == entries;
+        let at = recent.kept.iter().position(is_it);
         if let Some(at) = at {
             let kept = &mut recent.kept[at];
             kept.fetched += 1;
@@ -145,7 +148,8 @@ impl EncodedBatch {
         if from < bytes.len() {
             runs.push(Run::Alike(from..bytes.len()));
         }
-        Self { first: batch.first().map_or(Seq::START, |entry| entry.seq), bytes, runs }
+        let first = batch.first().map_or(Seq::START, |entry| entry.seq);
+        Self { first, entries: batch.len(), bytes, runs }
     }
 
     pub fn parts(&self) -> impl Iterator<Item = Part<'_>> {

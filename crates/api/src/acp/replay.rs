@@ -1,6 +1,6 @@
 //! Which entries of a log a client is shown again: after a number it saw, or by time and by whole turns.
 
-use gembridge_core::log::LogEntry;
+use gembridge_core::log::{Batch, LogEntry};
 use gembridge_core::model::{Seq, SessionId, Timestamp, TurnId};
 use gembridge_core::store::{Store, StoreError, TurnStart};
 
@@ -26,6 +26,14 @@ impl Window {
             && (entry.turn.is_none() || entry.turn >= self.turn)
             && self.since.is_none_or(|since| entry.at > since)
             && self.before.is_none_or(|before| entry.at < before)
+    }
+
+    /// The entries that are shown of a batch.
+    pub fn shown(&self, batch: Batch) -> Batch {
+        if batch.iter().all(|entry| self.shows(entry)) {
+            return batch;
+        }
+        batch.iter().filter(|entry| self.shows(entry)).cloned().collect()
     }
 
     /// Whether nothing of the log is left out.

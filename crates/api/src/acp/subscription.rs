@@ -5,16 +5,14 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use gembridge_core::BoxFuture;
 use gembridge_core::error::Error;
-use gembridge_core::log::{Backpressure, Batch, From, LogEntry, Older};
+use gembridge_core::log::{Backpressure, Batch, From, LogEntry};
 use gembridge_core::model::{AgentName, Seq, TurnId, Usage};
-use gembridge_core::session::{Description, Joined, Presence, SessionHandle};
-use gembridge_core::store::{Store, StoreError};
+use gembridge_core::session::{Description, Joined, Presence, SessionHandle, SessionReader};
+use gembridge_core::store::Store;
 use serde_json::Value;
 use serde_json::value::RawValue;
-use tokio::sync::mpsc::error::TryRecvError;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use super::encode::{SessionName, Template};
@@ -28,7 +26,6 @@ pub struct Subscription {
     pub template: Template,
     /// What it is shown like all the others is written here.
     pub place: Subscriber,
-    pub handle: SessionHandle,
     /// How long a question waits for its answer.
     pub patience: Duration,
     /// Prompts of this client, oldest first.
@@ -41,14 +38,15 @@ pub struct Subscription {
     pub open: Vec<LogEntry>,
     /// What a request gets once everything was shown again.
     pub after_replay: Vec<(Box<RawValue>, Value)>,
-    /// The last entry before it was taken: what comes after it comes live.
-    pub joined: Seq,
-    /// Nothing more comes: the session ended, or this client did not keep up.
-    pub is_let_go: bool,
     /// This client can answer what the agent asks.
     _presence: Presence,
-    source: Source,
-    follow: mpsc::Receiver<Batch>,
+    /// Never lost: a client that does not keep up is served from the store until it has caught up.
+    reader: SessionReader,
+    phase: Phase,
+    /// The last entry before it was taken: what comes after it comes live.
+    joined: Seq,
+    /// The client has attached again. The new subscription begins when this one has come to where the new one joined.
+    successor: Option<Box<Subscription>>,
 }
 
 /// A prompt whose answer the client waits for.
@@ -63,22 +61,23 @@ pub struct OwnPrompt {
     pub cancel: CancellationToken,
 }
 
-/// Where the next entries come from.
-enum Source {
+/// What the next entries are to the client.
+enum Phase {
     Replay(Box<Replay>),
     Live,
 }
 
 struct Replay {
-    store: Arc<dyn Store>,
     window: Window,
-    /// What is in the store only, and still to be read.
-    older: Option<Older>,
-    reading: Option<BoxFuture<'static, Result<Vec<LogEntry>, StoreError>>>,
-    snapshot: std::vec::IntoIter<Batch>,
-    end: Option<Box<ReplayEnd>>,
-    begun: bool,
-    last: Seq,
+    end: ReplayEnd,
+    announced: Announced,
+}
+
+/// Whether the beginning of a replay was told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Announced {
+    NotYet,
+    Done,
 }
 
 /// How the session stands where the replay ends.
@@ -109,9 +108,13 @@ pub enum Step {
     Again(Batch),
     Over(Box<ReplayEnd>),
     Live(Batch),
+    /// The last entries before the client's new subscription begins.
+    BeforeSuccessor(Batch),
+    /// The client's new subscription begins.
+    Replaced,
     /// The store cannot be read.
-    Failed(StoreError),
-    /// The session ended, or this client did not keep up.
+    Failed(Error),
+    /// The session has closed, and all of its log was shown.
     Gone,
 }
 
@@ -129,9 +132,6 @@ pub enum When {
     AfterReplay,
 }
 
-/// Entries that are read from the store at once.
-const CHUNK: usize = 256;
-
 impl Subscription {
     /// Takes a place: everything in the window, then everything that happens.
     pub async fn take(
@@ -146,86 +146,117 @@ impl Subscription {
             handle.join(From::After(window.after), Backpressure::Own).await?;
         let agent = description.record.agent.clone();
         let (is_cut, is_partial) = (window.is_cut(), !window.is_whole());
-        let end = ReplayEnd { open: attachment.open, is_cut, is_partial, description, announce };
-        let replay = Replay {
-            store,
-            window,
-            older: attachment.older,
-            reading: None,
-            snapshot: attachment.snapshot.into_iter(),
-            end: Some(Box::new(end)),
-            begun: false,
-            last: attachment.last,
-        };
+        let end = ReplayEnd { open: attachment.open.clone(), is_cut, is_partial, description, announce };
         Ok(Self {
             name: SessionName::new(handle.id()),
             template: Template::default(),
             place,
             patience: patience(&agent),
-            handle,
             prompts: VecDeque::new(),
             usage: Usage::default(),
             order: None,
             open: Vec::new(),
             after_replay: Vec::new(),
-            joined: attachment.last,
-            is_let_go: false,
             _presence: presence,
-            source: Source::Replay(Box::new(replay)),
-            follow: attachment.follow,
+            joined: attachment.last,
+            reader: SessionReader::new(handle, attachment, store),
+            phase: Phase::Replay(Box::new(Replay { window, end, announced: Announced::NotYet })),
+            successor: None,
         })
+    }
+
+    pub fn handle(&self) -> &SessionHandle {
+        self.reader.handle()
     }
 
     /// How the session stands where the replay ends that is still to come.
     pub fn description(&mut self) -> Option<&mut Description> {
-        match &mut self.source {
-            Source::Replay(replay) => replay.end.as_mut().map(|end| &mut end.description),
-            Source::Live => None,
+        match &mut self.phase {
+            Phase::Replay(replay) => Some(&mut replay.end.description),
+            Phase::Live => None,
         }
     }
 
     /// Whether the client is told of the replay that is under way.
     pub fn is_announced(&self) -> bool {
-        match &self.source {
-            Source::Replay(replay) => replay.end.as_ref().is_some_and(|end| end.announce == Announce::Yes),
-            Source::Live => false,
-        }
+        matches!(&self.phase, Phase::Replay(replay) if replay.end.announce == Announce::Yes)
     }
 
     /// What comes next. May be dropped and called again.
     pub fn poll_step(&mut self, cx: &mut Context<'_>) -> Poll<Step> {
-        let id = self.handle.id();
-        match &mut self.source {
-            Source::Live => Poll::Ready(ready!(self.follow.poll_recv(cx)).map_or(Step::Gone, Step::Live)),
-            Source::Replay(replay) => {
-                let step = ready!(replay.poll_step(id, cx));
-                if let Step::Over(_) = step {
-                    self.source = Source::Live;
-                }
-                Poll::Ready(step)
-            }
+        if let Some(successor) = &self.successor {
+            let until = successor.joined;
+            return self.poll_before_successor(until, cx);
         }
+        let Phase::Replay(replay) = &mut self.phase else {
+            return self.reader.poll_next(cx).map(|read| read.map_or_else(Step::ended, Step::Live));
+        };
+        if replay.announced == Announced::NotYet {
+            replay.announced = Announced::Done;
+            let from = Seq(replay.window.after.0.min(self.joined.0)).next();
+            return Poll::Ready(Step::Begins { from, to: self.joined });
+        }
+        if !self.reader.is_live() {
+            let read = ready!(self.reader.poll_next(cx));
+            return Poll::Ready(read.map_or_else(Step::ended, |batch| Step::Again(replay.window.shown(batch))));
+        }
+        let Phase::Replay(replay) = std::mem::replace(&mut self.phase, Phase::Live) else { return Poll::Pending };
+        Poll::Ready(Step::Over(Box::new(replay.end)))
     }
 
-    /// Whether the replay that is still to come shows this entry.
-    pub fn shows_again(&self, entry: &LogEntry) -> bool {
-        matches!(&self.source, Source::Replay(replay) if replay.window.shows(entry))
+    fn poll_before_successor(&mut self, until: Seq, cx: &mut Context<'_>) -> Poll<Step> {
+        if self.reader.seen() >= until {
+            return Poll::Ready(Step::Replaced);
+        }
+        let read = ready!(self.reader.poll_next(cx));
+        Poll::Ready(match read {
+            Ok(batch) if batch.last().is_some_and(|entry| entry.seq > until) => {
+                Step::BeforeSuccessor(batch.iter().take_while(|entry| entry.seq <= until).cloned().collect())
+            }
+            Ok(batch) => Step::BeforeSuccessor(batch),
+            // The successor learns of it in its turn.
+            Err(Error::Closed) => Step::Replaced,
+            Err(error) => Step::Failed(error),
+        })
     }
 
-    /// Takes what happened and was not shown yet. Whether it would have been next.
-    pub fn unread(&mut self) -> (bool, Vec<Batch>) {
-        let mut unread = Vec::new();
-        loop {
-            match self.follow.try_recv() {
-                Ok(batch) => unread.push(batch),
-                Err(TryRecvError::Empty) => break,
-                Err(TryRecvError::Disconnected) => {
-                    self.is_let_go = true;
-                    break;
-                }
-            }
+    /// The client has attached again.
+    pub fn hand_over_to(&mut self, mut successor: Box<Self>) {
+        if let Some(earlier) = self.successor.take() {
+            successor.after_replay.splice(..0, earlier.after_replay);
         }
-        (matches!(self.source, Source::Live), unread)
+        if self.reader.seen() < self.joined {
+            // What is left of this replay was for a request that is superseded.
+            self.reader.go_to(self.joined);
+        }
+        self.successor = Some(successor);
+    }
+
+    /// Whether an entry that the client has not seen is shown before its new subscription begins.
+    pub fn shows_before_successor(&self, entry: &LogEntry) -> bool {
+        let shows_again = |successor: &Self| match &successor.phase {
+            Phase::Replay(replay) => replay.window.shows(entry),
+            Phase::Live => false,
+        };
+        matches!(self.phase, Phase::Live) && !self.successor.as_deref().is_some_and(shows_again)
+    }
+
+    /// The new subscription, with what the client still waits for.
+    pub fn into_successor(self) -> Option<Self> {
+        let mut successor = *self.successor?;
+        successor.order = self.order;
+        successor.after_replay.splice(..0, self.after_replay);
+        successor.prompts = self.prompts;
+        Some(successor)
+    }
+
+    /// The requests that wait for the end of a replay.
+    pub fn take_after_replay(&mut self) -> Vec<(Box<RawValue>, Value)> {
+        let mut waiting = std::mem::take(&mut self.after_replay);
+        if let Some(successor) = &mut self.successor {
+            waiting.append(&mut successor.after_replay);
+        }
+        waiting
     }
 
     /// Whether a request of this id still waits for its answer here.
@@ -233,6 +264,7 @@ impl Subscription {
         let mut requests = self.prompts.iter().map(|own| &own.request);
         requests.any(|own| own.get() == request.get())
             || self.after_replay.iter().any(|(own, _)| own.get() == request.get())
+            || self.successor.as_ref().is_some_and(|successor| successor.owes(request))
     }
 
     /// The prompt that became this turn, once its entry is seen. Whether it was cancelled before that.
@@ -270,40 +302,11 @@ impl Subscription {
     }
 }
 
-impl Replay {
-    fn poll_step(&mut self, id: gembridge_core::model::SessionId, cx: &mut Context<'_>) -> Poll<Step> {
-        if !std::mem::replace(&mut self.begun, true) {
-            let from = Seq(self.window.after.0.min(self.last.0)).next();
-            return Poll::Ready(Step::Begins { from, to: self.last });
-        }
-        if let Some(older) = self.older {
-            let reading = self.reading.get_or_insert_with(|| {
-                let store = Arc::clone(&self.store);
-                Box::pin(async move { store.read(id, older.after, older.until, CHUNK).await })
-            });
-            let read = ready!(reading.as_mut().poll(cx));
-            self.reading = None;
-            return Poll::Ready(match read {
-                Ok(mut entries) => {
-                    let reached = entries.last().map_or(older.until, |entry| entry.seq);
-                    self.older = (reached < older.until).then_some(Older { after: reached, ..older });
-                    entries.retain(|entry| self.window.shows(entry));
-                    Step::Again(entries.into())
-                }
-                Err(error) => Step::Failed(error),
-            });
-        }
-        if let Some(batch) = self.snapshot.next() {
-            let all = batch.iter().all(|entry| self.window.shows(entry));
-            return Poll::Ready(if all {
-                Step::Again(batch)
-            } else {
-                Step::Again(batch.iter().filter(|entry| self.window.shows(entry)).cloned().collect())
-            });
-        }
-        match self.end.take() {
-            Some(end) => Poll::Ready(Step::Over(end)),
-            None => Poll::Pending,
+impl Step {
+    fn ended(error: Error) -> Self {
+        match error {
+            Error::Closed => Self::Gone,
+            error => Self::Failed(error),
         }
     }
 }

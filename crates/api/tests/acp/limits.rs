@@ -7,45 +7,7 @@ use gembridge_core::limit::Limits;
 use serde_json::json;
 
 use crate::support::agents::ScriptedAgents;
-use crate::support::client::seqs;
 use crate::support::server::{BOB, ServerSetup, TestServer};
-use crate::support::{done, text};
-
-#[tokio::test]
-async fn r7_a_client_that_does_not_read_is_let_go_and_neither_agent_nor_others_wait() {
-    let limits = Limits { follower_batches: 4, follower_bytes: 1 << 20, ..Limits::default() };
-    let config = AcpConfig { behind: 64 << 10, ..AcpConfig::default() };
-    let agents = ScriptedAgents::silent();
-    let server = TestServer::with(&agents, ServerSetup { config, limits, ..ServerSetup::default() });
-    let mut quick = server.client().await;
-    let session = quick.new_session().await;
-    let mut slow = server.attached(&session, "").await;
-    slow.named("_gembridge/replay_ended").await;
-    let id = quick.prompt(&session, "flood").await;
-    agents.until_prompted(1).await;
-    // More than the buffers of all sockets hold. The quick one takes each piece before the next one comes.
-    let piece = "x".repeat(256 << 10);
-    let mut last = 0;
-    for _ in 0..80 {
-        agents.does(0, [text(&piece)]).await;
-        let message = quick.find(|message| message["params"]["update"]["sessionUpdate"] == "agent_message_chunk").await;
-        last = seqs(&[message])[0];
-    }
-    agents.does(0, [done()]).await;
-    assert_eq!(quick.answer(id).await.unwrap()["stopReason"], "end_turn");
-    let (seen, closed) = slow.drain().await;
-    assert_eq!(closed.code, 4008, "{}", closed.reason);
-    let seen = seqs(&seen);
-    assert!(seen.windows(2).all(|pair| pair[1] == pair[0] + 1), "no gap in what it got");
-    let reached = *seen.last().unwrap();
-    assert!(reached < last);
-    // It comes back with the number that it saw last.
-    let mut back = server.attached(&session, &format!("&after={reached}")).await;
-    let rest = back.until(|message| message["method"] == "_gembridge/replay_ended").await;
-    let rest: Vec<u64> = seqs(&rest);
-    assert_eq!(rest.first(), Some(&(reached + 1)));
-    assert!(rest.windows(2).all(|pair| pair[1] == pair[0] + 1) && *rest.last().unwrap() > last);
-}
 
 #[tokio::test]
 async fn s5_messages_that_are_too_large_or_too_many_close_the_socket() {

@@ -10,6 +10,7 @@ mod prompts;
 mod properties;
 mod replay;
 mod sessions;
+mod slow_readers;
 mod support;
 mod unfinished;
 mod watching;

@@ -246,6 +246,7 @@ impl Actor {
             self.store_use();
             return Next::GoOn;
         }
+        let followers = self.followers();
         match &self.stage {
             Stage::Running { .. } => {
                 let attendance = attendance(&self.presence, &self.overview, &self.record);
@@ -260,7 +261,7 @@ impl Actor {
                 self.stage = Stage::Idle;
                 self.start_next();
             }
-            Stage::Idle if self.journal.followers() == 0 => return Next::Stop,
+            Stage::Idle if followers == 0 => return Next::Stop,
             // Somebody watches: it may stay for another while.
             Stage::Idle | Stage::Admitting(_) | Stage::Opening(_) => self.idle_since = Instant::now(),
         }

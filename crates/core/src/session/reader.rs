@@ -12,7 +12,7 @@ use crate::BoxFuture;
 use crate::error::Error;
 use crate::log::{Attachment, Backpressure, Batch, From, LogEntry, Older};
 use crate::model::Seq;
-use crate::store::Store;
+use crate::store::{Store, StoreError};
 
 /// Reads a session in order, without gap or double.
 pub struct SessionReader {
@@ -21,32 +21,46 @@ pub struct SessionReader {
     ready: VecDeque<Batch>,
     source: Source,
     seen: Seq,
-    /// How often it may still come back.
-    returns: u32,
+    /// Entries that the next page holds.
+    page_entries: usize,
+    /// How often it came back since it last read something.
+    idle_returns: u32,
     backpressure: Backpressure,
 }
 
 enum Source {
     Live(mpsc::Receiver<Batch>),
     Attaching(BoxFuture<'static, Result<Attachment, Error>>),
-    Older { older: Older, page: BoxFuture<'static, Result<Vec<LogEntry>, Error>>, rest: Box<Attachment> },
+    Older {
+        older: Older,
+        page: Page,
+        rest: Box<Attachment>,
+    },
+    /// The session closed before this reader had seen all of its log.
+    Rest(Page),
     Closed,
 }
 
-/// A reader that falls behind again and again will not make it.
-const MOST_RETURNS: u32 = 1_000;
-/// Entries read from the store at once.
-const PAGE: usize = 512;
+type Page = BoxFuture<'static, Result<Vec<LogEntry>, Error>>;
+
+/// A session that lets its readers go each time, and has nothing for them, is of no use to them.
+const MOST_IDLE_RETURNS: u32 = 16;
+/// Entries read from the store at once, at first and at most.
+const FIRST_PAGE: usize = 32;
+const LARGEST_PAGE: usize = 256;
+/// About how many bytes are read from the store at once. A page is held in memory, and written to a client, as a whole.
+const PAGE_BYTES: usize = 256 << 10;
 
 impl SessionReader {
     /// Goes on from an attachment, its older entries first.
     pub fn new(handle: SessionHandle, attachment: Attachment, store: Arc<dyn Store>) -> Self {
         let mut reader = Self::closed(handle, store);
-        reader.seen = attachment
-            .snapshot
-            .first()
-            .and_then(|batch| batch.first())
-            .map_or(attachment.last, |first| Seq(first.seq.0.saturating_sub(1)));
+        let first = attachment.snapshot.first().and_then(|batch| batch.first());
+        reader.seen = match (attachment.older, first) {
+            (Some(older), _) => older.after,
+            (None, Some(first)) => Seq(first.seq.0.saturating_sub(1)),
+            (None, None) => attachment.last,
+        };
         reader.take_up(attachment);
         reader
     }
@@ -60,8 +74,16 @@ impl SessionReader {
 
     /// Reads nothing until it is told where.
     pub fn closed(handle: SessionHandle, store: Arc<dyn Store>) -> Self {
-        let (ready, source) = (VecDeque::new(), Source::Closed);
-        Self { handle, store, ready, source, seen: Seq::START, returns: MOST_RETURNS, backpressure: Backpressure::Own }
+        Self {
+            handle,
+            store,
+            ready: VecDeque::new(),
+            source: Source::Closed,
+            seen: Seq::START,
+            page_entries: FIRST_PAGE,
+            idle_returns: 0,
+            backpressure: Backpressure::Own,
+        }
     }
 
     pub fn handle(&self) -> &SessionHandle {
@@ -71,6 +93,11 @@ impl SessionReader {
     /// The number of the last entry that was read.
     pub fn seen(&self) -> Seq {
         self.seen
+    }
+
+    /// Whether everything that was there when it attached has been read: what comes next is what happens.
+    pub fn is_live(&self) -> bool {
+        self.ready.is_empty() && matches!(self.source, Source::Live(_))
     }
 
     /// Reads on after this entry.
@@ -96,34 +123,52 @@ impl SessionReader {
         std::future::poll_fn(|cx| self.poll_next(cx)).await
     }
 
-    /// The next entries. May be dropped and called again. [`Error::Closed`]: the session has ended.
+    /// The next entries. May be dropped and called again. [`Error::Closed`]: the session has ended, and all of its log was
+    /// read.
     pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Batch, Error>> {
         loop {
             if let Some(batch) = self.ready.pop_front() {
                 self.seen = batch.last().map_or(self.seen, |entry| self.seen.max(entry.seq));
+                self.idle_returns = 0;
                 return Poll::Ready(Ok(batch));
             }
             match &mut self.source {
                 Source::Live(receiver) => match ready!(receiver.poll_recv(cx)) {
                     Some(batch) => self.ready.push_back(batch),
-                    None => self.source = self.come_back()?,
+                    None => self.come_back(),
                 },
-                Source::Attaching(attaching) => {
-                    let attachment = ready!(attaching.as_mut().poll(cx))?;
-                    self.take_up(attachment);
-                }
-                Source::Older { page, .. } => {
-                    let entries = ready!(page.as_mut().poll(cx))?;
-                    self.turn_page(entries);
-                }
+                Source::Attaching(attaching) => match ready!(attaching.as_mut().poll(cx)) {
+                    Ok(attachment) => self.take_up(attachment),
+                    Err(Error::Closed) => self.source = Source::Rest(self.page(self.rest())),
+                    Err(error) => return Poll::Ready(Err(self.fail(error))),
+                },
+                Source::Older { page, .. } => match ready!(page.as_mut().poll(cx)) {
+                    Ok(entries) => self.turn_page(entries),
+                    Err(error) => return Poll::Ready(Err(self.fail(error))),
+                },
+                Source::Rest(page) => match ready!(page.as_mut().poll(cx)) {
+                    Ok(entries) => self.turn_last_page(entries),
+                    // It was deleted.
+                    Err(Error::Store(StoreError::Unknown(_))) => self.source = Source::Closed,
+                    Err(error) => return Poll::Ready(Err(self.fail(error))),
+                },
                 Source::Closed => return Poll::Ready(Err(Error::Closed)),
             }
         }
     }
 
-    fn come_back(&mut self) -> Result<Source, Error> {
-        self.returns = self.returns.checked_sub(1).ok_or(Error::Closed)?;
-        Ok(Source::Attaching(attach_after(self.handle.clone(), self.seen, self.backpressure)))
+    fn fail(&mut self, error: Error) -> Error {
+        self.source = Source::Closed;
+        error
+    }
+
+    fn come_back(&mut self) {
+        self.idle_returns += 1;
+        self.source = if self.idle_returns > MOST_IDLE_RETURNS {
+            Source::Closed
+        } else {
+            Source::Attaching(attach_after(self.handle.clone(), self.seen, self.backpressure))
+        };
     }
 
     fn take_up(&mut self, attachment: Attachment) {
@@ -136,13 +181,19 @@ impl SessionReader {
         }
     }
 
-    fn page(&self, older: Older) -> BoxFuture<'static, Result<Vec<LogEntry>, Error>> {
-        let (store, id) = (Arc::clone(&self.store), self.handle.id());
-        Box::pin(async move { Ok(store.read(id, older.after, older.until, PAGE).await?) })
+    /// What the log holds after the last entry that was read.
+    fn rest(&self) -> Older {
+        Older { after: self.seen, until: Seq(u64::MAX) }
+    }
+
+    fn page(&self, older: Older) -> Page {
+        let (store, id, limit) = (Arc::clone(&self.store), self.handle.id(), self.page_entries);
+        Box::pin(async move { Ok(store.read(id, older.after, older.until, limit).await?) })
     }
 
     fn turn_page(&mut self, entries: Vec<LogEntry>) {
         let Source::Older { older, rest, .. } = std::mem::replace(&mut self.source, Source::Closed) else { return };
+        self.fit_pages(&entries);
         match entries.last().map(|entry| entry.seq) {
             Some(last) if last < older.until => {
                 let older = Older { after: last, until: older.until };
@@ -158,6 +209,23 @@ impl SessionReader {
         if !entries.is_empty() {
             self.ready.push_front(entries.into());
         }
+    }
+
+    fn turn_last_page(&mut self, entries: Vec<LogEntry>) {
+        let Some(last) = entries.last().map(|entry| entry.seq) else {
+            self.source = Source::Closed;
+            return;
+        };
+        self.fit_pages(&entries);
+        self.source = Source::Rest(self.page(Older { after: last, ..self.rest() }));
+        self.ready.push_back(entries.into());
+    }
+
+    /// Large entries are read a few at a time. Pages grow slowly, since those that come next may be larger.
+    fn fit_pages(&mut self, entries: &[LogEntry]) {
+        let bytes: usize = entries.iter().map(LogEntry::weight).sum();
+        let average = bytes.checked_div(entries.len()).unwrap_or(0).max(1);
+        self.page_entries = (PAGE_BYTES / average).clamp(1, (2 * self.page_entries).min(LARGEST_PAGE));
     }
 }
 

@@ -17,6 +17,7 @@ mod session_footing;
 mod session_memory;
 mod session_offers;
 mod session_overview;
+mod session_reader;
 mod session_registry;
 mod session_store;
 mod session_turns;

@@ -85,11 +85,11 @@ impl Connection {
             return;
         };
         let Some(subscription) =
-            self.subscriptions.iter().find(|subscription| subscription.handle.id() == asked.session)
+            self.subscriptions.iter().find(|subscription| subscription.handle().id() == asked.session)
         else {
             return;
         };
-        let handle = subscription.handle.clone();
+        let handle = subscription.handle().clone();
         let Asked { session, ask, body } = asked;
         let answer = match result.map(|result| decode::answer(&body, result)) {
             Ok(Ok(answer)) => Some(answer),

@@ -6,7 +6,7 @@ use gembridge_core::session::{SessionChange, TurnState};
 use serde_json::json;
 use tokio::sync::broadcast::error::RecvError;
 
-use super::{Connection, Ending, TOO_SLOW};
+use super::{Connection, Ending};
 use crate::acp::encode::{self, View};
 use crate::acp::fanout::Part;
 use crate::acp::subscription::{Announce, ReplayEnd, Step};
@@ -28,6 +28,8 @@ impl Connection {
                 }
             }
             Step::Live(entries) => self.show_live(at, &entries),
+            Step::BeforeSuccessor(entries) => self.on_before_successor(at, &entries),
+            Step::Replaced => self.on_replaced(at),
             Step::Over(end) => self.on_replayed(at, &end),
             Step::Failed(error) => {
                 tracing::error!(%error, "a log could not be read again");
@@ -107,7 +109,7 @@ impl Connection {
     pub(super) fn claim(&mut self, at: usize, entry: &LogEntry) {
         let (Some(subscription), Some(turn)) = (self.subscriptions.get_mut(at), entry.turn) else { return };
         if subscription.claim(turn) {
-            let handle = subscription.handle.clone();
+            let handle = subscription.handle().clone();
             self.calls.aside(async move { handle.cancel_turn(turn).await });
         }
     }
@@ -184,14 +186,14 @@ impl Connection {
     }
 
     fn on_gone(&mut self, at: usize) {
-        let subscription = self.subscriptions.remove(at);
+        let mut subscription = self.subscriptions.remove(at);
         self.asks.leave(subscription.name.id);
-        if !subscription.handle.is_closed() {
-            self.ending = Some(Ending::Told(TOO_SLOW, "this client did not keep up; come back with `after`"));
-            return;
+        let refusal = gembridge_core::error::Error::Closed.into();
+        for (request, _) in subscription.take_after_replay() {
+            encode::error(self.socket.out(), &request, &refusal);
         }
-        // The log of a closed session holds the end of every turn; this client was let go before it came.
-        self.refuse_prompts(subscription.prompts, &gembridge_core::error::Error::Closed.into());
+        // Prompts that came too late for the session to take them.
+        self.refuse_prompts(subscription.prompts, &refusal);
         let params = json!({ "sessionId": subscription.name.id.to_string() });
         encode::notification(self.socket.out(), "_gembridge/session_closed", &params);
     }

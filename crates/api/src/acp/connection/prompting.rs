@@ -34,7 +34,7 @@ impl Connection {
             has_started: false,
             cancel: cancel.clone(),
         });
-        let handle = subscription.handle.clone();
+        let handle = subscription.handle().clone();
         self.calls.spawn(id, async move {
             if let Some(before) = before {
                 // It ends when the prompt before was taken or refused.
@@ -113,7 +113,7 @@ impl Connection {
             own.cancel.cancel();
         }
         let turns: Vec<TurnId> = subscription.prompts.iter().filter_map(|own| own.turn).collect();
-        let handle = subscription.handle.clone();
+        let handle = subscription.handle().clone();
         self.calls.aside(async move {
             for turn in turns {
                 handle.cancel_turn(turn).await?;
@@ -124,7 +124,7 @@ impl Connection {
 
     pub(super) fn cancel_request(&mut self, request: &RawValue) {
         for subscription in &mut self.subscriptions {
-            let handle = subscription.handle.clone();
+            let handle = subscription.handle().clone();
             if let Some(own) = subscription.own(request) {
                 own.cancel.cancel();
                 if let Some(turn) = own.turn {

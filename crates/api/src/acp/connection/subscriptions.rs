@@ -1,15 +1,15 @@
 //! A client's places at its sessions: taken, taken anew, and left.
 
-use gembridge_core::log::LogEntry;
+use gembridge_core::log::{Batch, LogEntry};
 use gembridge_core::model::{Event, SessionId};
 use serde_json::value::RawValue;
 
+use super::Connection;
 use super::calls::Done;
-use super::{Connection, Ending, TOO_SLOW};
 use crate::acp::encode::{self, View};
 use crate::acp::error::{CANCELLED, Refusal};
 use crate::acp::methods::RequestContext;
-use crate::acp::subscription::{OwnPrompt, Subscription, Taken, When};
+use crate::acp::subscription::{OwnPrompt, Taken, When};
 use crate::acp::{decode, wire};
 
 impl Connection {
@@ -80,33 +80,30 @@ impl Connection {
             (Some(request), When::AfterReplay) => subscription.after_replay.push((request, result)),
             (None, _) => {}
         }
-        if let Some(at) = place {
-            self.replace_subscription(at, &mut subscription);
+        match place {
+            Some(at) => self.subscriptions[at].hand_over_to(Box::new(subscription)),
+            None => self.subscriptions.push(subscription),
         }
-        self.subscriptions.push(subscription);
     }
 
-    /// The client begins anew at the same session: what it waits for stays, and what it was asked is asked again.
-    fn replace_subscription(&mut self, at: usize, new: &mut Subscription) {
-        let (was_live, unread) = self.subscriptions[at].unread();
-        // What the new place neither shows again nor will see happen.
-        for entry in unread.iter().flat_map(|batch| batch.iter()).filter(|entry| entry.seq <= new.joined) {
-            if was_live && !new.shows_again(entry) {
+    /// What the new subscription of a client neither shows again nor will see happen.
+    pub(super) fn on_before_successor(&mut self, at: usize, entries: &Batch) {
+        for entry in entries.iter() {
+            let Some(subscription) = self.subscriptions.get(at) else { return };
+            if subscription.shows_before_successor(entry) {
                 self.show(at, entry, View::Live(self.client));
             } else {
                 self.keep_account(at, entry);
             }
         }
+    }
+
+    /// The client begins anew at the same session: what it waits for stays, and what it was asked is asked again.
+    pub(super) fn on_replaced(&mut self, at: usize) {
         let old = self.subscriptions.remove(at);
-        new.order = old.order;
-        new.after_replay.splice(..0, old.after_replay);
-        self.asks.leave(new.name.id);
-        if !old.is_let_go {
-            new.prompts = old.prompts;
-        } else if old.handle.is_closed() {
-            self.refuse_prompts(old.prompts, &gembridge_core::error::Error::Closed.into());
-        } else if !old.prompts.is_empty() {
-            self.ending = Some(Ending::Told(TOO_SLOW, "this client did not keep up; come back with `after`"));
+        self.asks.leave(old.name.id);
+        if let Some(successor) = old.into_successor() {
+            self.subscriptions.push(successor);
         }
     }
 
@@ -125,12 +122,13 @@ impl Connection {
 
     pub(super) fn leave_session(&mut self, session: SessionId) {
         if let Some(at) = self.subscriptions.iter().position(|subscription| subscription.name.id == session) {
-            let subscription = self.subscriptions.remove(at);
+            let mut subscription = self.subscriptions.remove(at);
             self.asks.leave(session);
-            self.refuse_prompts(
-                subscription.prompts,
-                &Refusal::new(CANCELLED, "detached", "the client left the session"),
-            );
+            let refusal = Refusal::new(CANCELLED, "detached", "the client left the session");
+            for (request, _) in subscription.take_after_replay() {
+                encode::error(self.socket.out(), &request, &refusal);
+            }
+            self.refuse_prompts(subscription.prompts, &refusal);
         }
     }
 

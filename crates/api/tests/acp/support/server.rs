@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use gembridge_api::acp::{self, Acp, AcpConfig, AcpParts, AgentCard, Execution, Tap, Tapped, TrustedFolders};
 use gembridge_api::frontend::Frontend;
@@ -12,7 +13,7 @@ use gembridge_api::guard::{Guard, GuardConfig};
 use gembridge_api::identity::{Identity, Rank};
 use gembridge_api::keys::{Digest, Key, KeyTable};
 use gembridge_api::routes::app;
-use gembridge_api::server::{Drained, Server, ServerConfig, Stop};
+use gembridge_api::server::{Deadlines, Drained, Server, ServerConfig, Stop};
 use gembridge_core::admission::{Admission, AdmissionLimits};
 use gembridge_core::driver::Driver;
 use gembridge_core::exchange::{Catalog, CatalogConfig, UnknownModels};
@@ -47,6 +48,8 @@ pub struct ServerSetup {
     pub execution: Execution,
     pub turns: usize,
     pub bodies: BodyLimits,
+    /// How long a client may take nothing of what it is sent.
+    pub send: Duration,
 }
 
 impl Default for ServerSetup {
@@ -58,6 +61,7 @@ impl Default for ServerSetup {
             execution: Execution::Chat,
             turns: 64,
             bodies: BodyLimits::default(),
+            send: Deadlines::default().send,
         }
     }
 }
@@ -137,7 +141,9 @@ impl TestServer {
             Guard::new(GuardConfig { rate: None, bodies: setting.bodies, ..GuardConfig::default() }, keys.clone());
         let websocket = acp::router(&face).merge(acp::root_router(&face));
         let app = app(&guard, [Frontend { small: acp::tickets(&guard), websocket, ..Frontend::default() }]);
-        let server = Server::bind(ServerConfig::new(vec![SocketAddr::from(([127, 0, 0, 1], 0))])).unwrap();
+        let mut config = ServerConfig::new(vec![SocketAddr::from(([127, 0, 0, 1], 0))]);
+        config.deadlines.send = setting.send;
+        let server = Server::bind(config).unwrap();
         let address = server.local_addrs().unwrap()[0];
         let stop = Stop::default();
         let mut running = JoinSet::new();

@@ -86,7 +86,12 @@ impl Actor {
 
     /// Nothing runs or waits in it, and nobody follows it.
     fn is_unused(&mut self) -> bool {
-        self.is_idle() && self.journal.followers() == 0
+        self.is_idle() && self.followers() == 0
+    }
+
+    /// How many follow the session. One that fell behind reads from the store, and comes back when it has caught up.
+    pub(super) fn followers(&mut self) -> usize {
+        self.journal.followers().max(self.presence.watchers().count())
     }
 
     fn is_idle(&self) -> bool {
@@ -178,7 +183,7 @@ impl Actor {
 
     fn on_abandon(&mut self, turn: TurnId) -> Result<(), Error> {
         // What runs is left to whoever watches it; of what has not begun nobody has seen anything.
-        if !self.has_unsent(turn) && self.journal.followers() > 0 {
+        if !self.has_unsent(turn) && self.followers() > 0 {
             return Ok(());
         }
         self.on_cancel(Some(turn))
@@ -271,7 +276,7 @@ impl Actor {
             last: self.journal.last(),
             turn,
             queued: self.queue.len(),
-            followers: self.journal.followers(),
+            followers: self.followers(),
             open_asks,
             parked,
         })
