@@ -14,6 +14,8 @@ pub mod tool_host;
 pub mod limit;
 pub mod admission;
 pub mod error;
+#[cfg(feature = "test-support")]
+pub mod test_support;
 
 use std::future::Future;
 use std::pin::Pin;

@@ -3,8 +3,6 @@
 #![cfg(target_os = "linux")]
 #![expect(dead_code, reason = "what is shared with the tests of behaviour is used in whole there")]
 
-#[path = "behaviour/support/agent.rs"]
-mod agent;
 #[path = "behaviour/support/follow.rs"]
 mod follow;
 #[path = "behaviour/support/store.rs"]

@@ -13,11 +13,11 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::Index;
 
-use crate::support::agent::FakeAgent;
 use crate::support::store::Disk;
 use crate::support::test_sessions::{CLIENT, TestSessions, submit};
 use crate::support::tools::{Call, FakePlace, offer, result, words};
 use crate::support::{done, done_cancelled, failure, ledger, text};
+use gembridge_core::test_support::FakeAgent;
 
 #[derive(Clone, Debug)]
 enum Step {

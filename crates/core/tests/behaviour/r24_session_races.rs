@@ -11,10 +11,10 @@ use gembridge_core::session::SessionHandle;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use crate::support::agent::{FakeAgent, OpenRequest, Order};
 use crate::support::store::Disk;
 use crate::support::test_sessions::{CLIENT, TestSessions};
 use crate::support::{asked, done, done_cancelled, failure, ledger, option, text, update, usual_ask};
+use gembridge_core::test_support::{FakeAgent, OpenRequest, Order};
 
 #[derive(Clone, Debug)]
 enum Step {

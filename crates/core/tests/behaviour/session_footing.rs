@@ -5,10 +5,10 @@ use gembridge_core::log::{Backpressure, From};
 use gembridge_core::model::{Event, FailureKind, Outcome, Prompt, Seq, TurnId};
 use gembridge_core::session::{Precondition, SessionHandle, Submission};
 
-use crate::support::agent::FakeAgent;
 use crate::support::follow::Reader;
 use crate::support::test_sessions::{CLIENT, TestSessions, prompt};
 use crate::support::{done, done_cancelled, failure, finished, interrupted_by, text};
+use gembridge_core::test_support::FakeAgent;
 
 fn words(text: &str) -> Prompt {
     Prompt::text(text)

@@ -6,11 +6,11 @@ use gembridge_core::limit::Limits;
 use gembridge_core::model::{Event, Message, Outcome, Prompt, Role, TurnId};
 use gembridge_core::session::{NewSession, Precondition, SessionHandle, SessionsConfig, Submission};
 
-use crate::support::agent::FakeAgent;
 use crate::support::follow::Reader;
 use crate::support::test_sessions::{CLIENT, TestSessions, give, new_session, prompt};
 use crate::support::tools::{Call, FakePlace};
 use crate::support::{done, done_cancelled, failure, finished, says, text};
+use gembridge_core::test_support::FakeAgent;
 
 /// A session with two turns, whose agent is gone.
 async fn orphaned(test: &mut TestSessions) -> (SessionHandle, Reader) {

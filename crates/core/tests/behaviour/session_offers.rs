@@ -15,12 +15,12 @@ use gembridge_core::session::{
 use gembridge_core::tool_host::Offer;
 use gembridge_core::turn::PermissionPolicy;
 
-use crate::support::agent::scripted_driver;
 use crate::support::follow::Reader;
 use crate::support::store::FaultyStore;
 use crate::support::test_sessions::{CLIENT, TestSessions, agent_name, new_session, prompt, submit};
 use crate::support::tools::offer;
 use crate::support::{done, failure, finished, interrupted_by, thought};
+use gembridge_core::test_support::desk_driver;
 
 async fn after(session: &SessionHandle, turn: u64, text: &str, offer: Offer) -> Result<TurnId, Error> {
     let precondition = Precondition::RightAfter(TurnId(turn));
@@ -111,7 +111,7 @@ async fn another_offer_on_a_live_session_waits_for_its_list_and_the_same_does_no
 #[tokio::test(start_paused = true)]
 async fn a_list_that_is_not_read_again_ends_the_turn_before_it_starts() {
     let mut test = TestSessions::new();
-    let (session, mut agent, _place) = test.with_tools(&["look"]).await;
+    let (session, agent, _place) = test.with_tools(&["look"]).await;
     let mut reader = Reader::of(&session, &test.store).await;
     agent.does([done()]).await;
     reader.until_ended(TurnId(1)).await;
@@ -139,7 +139,7 @@ async fn an_agent_that_was_opened_without_a_place_cannot_be_offered_tools() {
 
 #[tokio::test(start_paused = true)]
 async fn without_a_tool_host_tools_are_refused_by_name() {
-    let (driver, _desk) = scripted_driver();
+    let (driver, _desk) = desk_driver();
     let setup = AgentSetup {
         driver: driver as Arc<dyn Driver>,
         limits: Limits::default(),

@@ -9,9 +9,9 @@ use gembridge_core::model::{Event, Seq};
 use gembridge_core::session::{SessionHandle, SessionReader};
 use gembridge_core::store::Store;
 
-use crate::support::agent::FakeAgent;
 use crate::support::test_sessions::{TestSessions, prompt};
 use crate::support::{done, text};
+use gembridge_core::test_support::FakeAgent;
 
 /// A log that keeps next to nothing in memory and lets go of whoever is two batches behind.
 fn short() -> Limits {

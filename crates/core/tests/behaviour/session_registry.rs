@@ -12,7 +12,6 @@ use gembridge_core::session::{SessionsConfig, Viewer};
 use gembridge_core::store::{SessionRecord, Store};
 use tokio::task::JoinSet;
 
-use crate::support::agent::Order;
 use crate::support::follow::Reader;
 use crate::support::store::FaultyStore;
 use crate::support::test_sessions::{CLIENT, TestSessions, agent_name, new_session, prompt};
@@ -58,7 +57,7 @@ async fn shutting_down_ends_everything_and_takes_nothing_new() {
     }
     agent.expect_cancel().await;
     agent.expect_close(CloseMode::Release).await;
-    assert!(*test.driver.shut_down.lock().unwrap(), "the agents' processes are gone too");
+    assert!(test.driver.is_shut_down(), "the agents' processes are gone too");
     assert!(matches!(test.sessions.create(new_session("ann")).await, Err(Error::Closed)));
     assert!(matches!(test.sessions.get(idle.id(), &Viewer::Admin).await, Err(Error::Closed)));
 }
@@ -71,7 +70,7 @@ async fn a_change_that_the_agent_never_answers_does_not_hold_up_the_shutdown() {
     let mut callers = JoinSet::new();
     let caller = session.clone();
     callers.spawn(async move { caller.change(Change::Mode("x".into())).await });
-    let Order::Change(_, unanswered) = agent.order().await else { panic!("expected a change") };
+    let (_, unanswered) = agent.expect_change().await;
     tokio::time::timeout(Duration::from_mins(10), test.sessions.shutdown()).await.expect("it comes to its end");
     assert_eq!(callers.join_next().await.unwrap().unwrap(), Err(Error::Closed));
     drop(unanswered);

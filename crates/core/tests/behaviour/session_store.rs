@@ -6,11 +6,11 @@ use gembridge_core::model::{Answer, AnsweredBy, AskId, Event, FailureKind, Promp
 use gembridge_core::session::SessionHandle;
 use gembridge_core::store::StoreError;
 
-use crate::support::agent::FakeAgent;
 use crate::support::follow::Reader;
 use crate::support::store::Disk;
 use crate::support::test_sessions::{CLIENT, TestSessions, prompt};
 use crate::support::{asked, done, done_cancelled, finished, interrupted_by, ledger, option, text, usual_ask};
+use gembridge_core::test_support::FakeAgent;
 
 async fn running_turn(test: &mut TestSessions) -> (SessionHandle, Reader, FakeAgent) {
     let session = test.session().await;

@@ -11,7 +11,6 @@ use gembridge_core::model::{Answer, AnsweredBy, AskId, ClientId, Event, Outcome,
 use gembridge_core::session::TurnState;
 use tokio::task::JoinSet;
 
-use crate::support::agent::Order;
 use crate::support::follow::Reader;
 use crate::support::test_sessions::{CLIENT, TestSessions, accepted, prompt};
 use crate::support::{asked, done, done_cancelled, finished, ledger, option, text, update, usual_ask};
@@ -244,7 +243,7 @@ async fn a_change_needs_an_agent_and_is_told_to_everybody() {
     let (_, mut agent) = tokio::join!(session.wake(), test.desk.open("a"));
     let changed = Changed { events: vec![Event::Mode("plan".into())], answer: None };
     let (result, ()) = tokio::join!(session.change(Change::Mode("plan".into())), async {
-        let Order::Change(Change::Mode(mode), reply) = agent.order().await else { panic!("expected a change") };
+        let (Change::Mode(mode), reply) = agent.expect_change().await else { panic!("expected a change") };
         assert_eq!(&*mode, "plan");
         reply.send(Ok(changed.clone())).unwrap();
     });
@@ -262,7 +261,7 @@ async fn whoever_changed_the_model_finds_it_with_the_owner_at_once() {
     let (_, mut agent) = tokio::join!(session.wake(), test.desk.open("a"));
     let changed = Changed { events: Vec::new(), answer: None };
     let (result, ()) = tokio::join!(session.change(Change::Model("pro".into())), async {
-        let Order::Change(Change::Model(_), reply) = agent.order().await else { panic!("expected a change") };
+        let (Change::Model(_), reply) = agent.expect_change().await else { panic!("expected a change") };
         reply.send(Ok(changed.clone())).unwrap();
     });
     assert_eq!(result, Ok(changed));

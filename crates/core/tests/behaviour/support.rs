@@ -1,6 +1,5 @@
-//! What the tests share: a turn on a bench, scripted agents, a store with fault switches, readers of a log.
+//! What the tests share: a turn on a bench, a store with fault switches, readers of a log.
 
-pub mod agent;
 pub mod follow;
 pub mod ledger;
 pub mod turn_harness;
@@ -10,28 +9,17 @@ pub mod test_sessions;
 
 use std::sync::Arc;
 
-use gembridge_core::driver::{AgentStop, Signal, Update};
+use gembridge_core::driver::Signal;
 use gembridge_core::model::{
-    Answer, Ask, AskBody, AskId, AskOption, Event, Failure, FailureKind, OptionKind, Outcome, Stop, Subject, ToolCall,
+    Answer, Ask, AskBody, AskId, AskOption, Event, FailureKind, OptionKind, Outcome, Stop, Subject, ToolCall,
     ToolCallId, ToolKind, Usage,
 };
-
-pub fn update(event: Event) -> Signal {
-    Signal::Update(Update::ours(event))
-}
-
-pub fn text(text: &str) -> Signal {
-    update(Event::Text(text.into()))
-}
-
-pub fn thought(text: &str) -> Signal {
-    update(Event::Thought(text.into()))
-}
+pub use gembridge_core::test_support::{crashed as failure, done, done_cancelled, text, thought, update};
 
 /// A turn that is answered.
 pub async fn says(
     session: &gembridge_core::session::SessionHandle,
-    agent: &mut agent::FakeAgent,
+    agent: &mut gembridge_core::test_support::FakeAgent,
     reader: &mut follow::Reader,
     asked: &str,
     answer: &str,
@@ -42,20 +30,8 @@ pub async fn says(
     assert_eq!(reader.until_ended(turn).await, finished());
 }
 
-pub fn done() -> Signal {
-    Signal::Done { stop: AgentStop::Stopped(Stop::EndTurn), usage: None }
-}
-
-pub fn done_cancelled() -> Signal {
-    Signal::Done { stop: AgentStop::Cancelled, usage: None }
-}
-
 pub fn finished() -> Outcome {
     Outcome::Finished(Stop::EndTurn)
-}
-
-pub fn failure(message: &str) -> Failure {
-    Failure::new(FailureKind::Crashed, message)
 }
 
 /// What kind of failure interrupted the turn, if one did.

@@ -16,9 +16,9 @@ use gembridge_core::session::{
 use gembridge_core::tool_host::Offer;
 use gembridge_core::turn::PermissionPolicy;
 
-use super::agent::{AgentDesk, FakeAgent, ScriptedDriver, scripted_driver};
 use super::store::FaultyStore;
 use super::tools::{FakePlace, ToolDesk, offer, result, scripted_host};
+use gembridge_core::test_support::{AgentDesk, DeskDriver, FakeAgent, desk_driver};
 
 pub const CLIENT: ClientId = ClientId(1);
 
@@ -26,7 +26,7 @@ pub struct TestSessions {
     pub sessions: Arc<Sessions>,
     pub store: FaultyStore,
     pub desk: AgentDesk,
-    pub driver: Arc<ScriptedDriver>,
+    pub driver: Arc<DeskDriver>,
     pub tools: ToolDesk,
 }
 
@@ -51,7 +51,7 @@ impl TestSessions {
     }
 
     fn admitting(store: FaultyStore, limits: Limits, config: SessionsConfig, admission: AdmissionLimits) -> Self {
-        let (driver, desk) = scripted_driver();
+        let (driver, desk) = desk_driver();
         let setup = AgentSetup {
             driver: Arc::clone(&driver) as Arc<dyn Driver>,
             limits,

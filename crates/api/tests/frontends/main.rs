@@ -1,0 +1,6 @@
+//! The front ends, each over a real socket, with agents that are played by the tests; and the scenarios that all of them
+//! share.
+
+mod acp;
+mod openai;
+mod scenarios;
