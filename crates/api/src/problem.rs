@@ -142,7 +142,7 @@ impl From<Failure> for Problem {
             FailureKind::Unavailable { retry_after } => Kind::Unavailable { retry_after },
             FailureKind::QuotaReached { retry_after } => Kind::QueueFull { retry_after },
             FailureKind::StoreFailed => Kind::StoreFull,
-            FailureKind::Unsupported | FailureKind::ToolsUnread => Kind::Invalid,
+            FailureKind::Unsupported => Kind::Invalid,
             FailureKind::ShuttingDown => Kind::Unavailable { retry_after: Duration::from_secs(5) },
             FailureKind::Internal => Kind::Internal,
         };

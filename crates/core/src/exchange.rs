@@ -19,6 +19,7 @@ mod premade;
 #[cfg(test)]
 mod properties;
 mod queue_clock;
+mod refused_asks;
 mod request;
 mod required_output;
 mod resume;

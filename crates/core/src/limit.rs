@@ -22,7 +22,7 @@ pub struct Limits {
     pub tool_result: Duration,
     /// How long after a call others may follow it before the client is told that the agent waits for all of them.
     pub gather: Duration,
-    /// An agent that has not read the list of a client's tools after this long does not get the prompt.
+    /// How long a prompt waits for the agent to read the list of a client's tools; then it goes out all the same.
     pub tools_ready: Duration,
     /// A session that nobody uses or watches for this long leaves the memory; its log stays.
     pub keep: Duration,

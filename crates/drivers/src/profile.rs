@@ -231,10 +231,15 @@ pub struct Mcp {
     /// The title of a permission for a tool of our server, with `{tool}` and `{mcp_server}`; the name that the model sees
     /// where there is none.
     pub permission_title: Option<String>,
+    /// By what a permission says that it is about a tool of our server.
+    pub permission_sign: PermissionSign,
     /// Servers are dropped in silence in an untrusted folder.
     pub needs_trust: bool,
     /// The agent gives up on a call after this many seconds.
     pub call_seconds: Option<u64>,
+    /// How long a prompt waits for the agent to read the list of our tools; then it goes out all the same. 0 for one that
+    /// reads it only when it is prompted.
+    pub list_seconds: u64,
     /// Calls that come within so many milliseconds of each other are one round for the client. An agent that makes its
     /// calls one after the other needs only as long as the words before a call may take to arrive.
     pub gather_ms: u64,
@@ -249,11 +254,27 @@ impl Default for Mcp {
             tool_prefix: String::new(),
             name_limit: None,
             permission_title: None,
+            permission_sign: PermissionSign::Title,
             needs_trust: false,
             call_seconds: None,
+            list_seconds: 10,
             gather_ms: 25,
         }
     }
+}
+
+/// By what an agent lets know that a permission is about a tool of an MCP server. None of these is written by a model.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PermissionSign {
+    /// The title is the tool's name, or what `permission_title` says.
+    #[default]
+    Title,
+    /// `_meta.toolName` has the tool's name; the title has the arguments.
+    MetaToolName,
+    /// The permission names neither: the `tool_call` before it, of the same id, has `_meta.is_mcp_tool_call` and the server
+    /// in its input, and the permission itself has `_meta.is_mcp_tool_approval`.
+    AnnouncedCall,
 }
 
 /// How an MCP server may be reached.

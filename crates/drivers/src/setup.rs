@@ -210,6 +210,7 @@ pub fn limits(profile: &Profile) -> Limits {
         cancel_grace: Duration::from_millis(profile.limits.cancel_grace_ms),
         tool_result: tool_result(profile),
         gather: Duration::from_millis(profile.mcp.gather_ms),
+        tools_ready: Duration::from_secs(profile.mcp.list_seconds),
         ..Limits::default()
     }
 }

@@ -59,7 +59,6 @@ impl ExitCode {
             FailureKind::Refused { .. }
             | FailureKind::UnknownModel { .. }
             | FailureKind::ContextFull { .. }
-            | FailureKind::ToolsUnread
             | FailureKind::RateLimited
             | FailureKind::Crashed
             | FailureKind::Protocol

@@ -7,7 +7,8 @@
 //!
 //! ```text
 //! {"text": T}                               says T
-//! {"call": {"name": N, "args": {…}}}        calls a tool; the calls of one list are made together
+//! {"call": {"name": N, "args": {…}}}        calls a tool; the calls of one list are made together; `namespace` beside the
+//!                                           name where tools are declared in groups; `tool_search` of the responses
 //! {"results": PREFIX}                       says PREFIX and what the tools have returned since the prompt
 //! ```
 //!

@@ -39,6 +39,11 @@ pub fn real_opencode() -> PathBuf {
     installed("opencode-linux-x64-baseline/bin/opencode")
 }
 
+/// The real Qwen Code.
+pub fn real_qwen() -> PathBuf {
+    installed(".bin/qwen")
+}
+
 /// A file below `tests/node/node_modules`.
 fn installed(below: &str) -> PathBuf {
     let path = repository().join("tests/node/node_modules").join(below);

@@ -181,7 +181,6 @@ impl From<&Failure> for RunError {
                 code = Some(agents);
                 "context_full"
             }
-            FailureKind::ToolsUnread => "tools_unread",
             FailureKind::Unavailable { retry_after } => {
                 retry_after_ms = u64::try_from(retry_after.as_millis()).ok();
                 "unavailable"

@@ -5,6 +5,7 @@ use super::calls::{CallOptions, Calls, Parking};
 use super::ending::{Ending, ending};
 use super::fingerprint::{Fingerprint, Growing};
 use super::output_checker::{RequiredOutput, Verdict};
+use super::refused_asks::RefusedAsks;
 use super::request::{CallIds, TokenLimit};
 use super::required_output::HeldAnswer;
 use super::sink::{AnswerPieces, AnswerSink, Finish};
@@ -19,6 +20,7 @@ pub(super) struct TurnReader {
     stop: Option<StopSequences>,
     tools: Option<ToolResults>,
     calls: Calls,
+    refused: RefusedAsks,
     held: Option<HeldAnswer>,
     /// The conversation with this answer as its newest message, as far as it has come.
     fingerprint: Option<Growing>,
@@ -49,6 +51,7 @@ impl TurnReader {
             stop: StopSequences::new(options.stop, options.limit),
             tools: options.show_tools.then(ToolResults::default),
             calls: Calls::new(options.calls),
+            refused: RefusedAsks::default(),
             held: HeldAnswer::new(options.required),
             fingerprint,
             tokens: AnswerTokens::default(),
@@ -117,6 +120,7 @@ impl TurnReader {
                 None
             }
             Event::Called(call) => {
+                self.refused.went_on();
                 self.calls.know((**call).clone());
                 None
             }
@@ -136,12 +140,18 @@ impl TurnReader {
                 self.tokens.prompt(&result.content);
                 None
             }
+            Event::Asked(ask) => {
+                self.refused.asked(ask);
+                None
+            }
+            Event::Answered { ask, answer, by } => {
+                self.refused.answered(*ask, answer, *by);
+                None
+            }
             Event::Started
             | Event::HistoryReplayed { .. }
             | Event::Admitted
             | Event::Plan(_)
-            | Event::Asked(_)
-            | Event::Answered { .. }
             | Event::Context { .. }
             | Event::Mode(_)
             | Event::Model(_)
@@ -158,6 +168,7 @@ impl TurnReader {
         if escaped.is_empty() {
             return None;
         }
+        self.refused.went_on();
         if self.stop.is_some() || self.held.is_some() {
             return self.say(&plain, out);
         }
@@ -235,8 +246,17 @@ impl TurnReader {
         match rest.and_then(|rest| self.pass(rest, out)) {
             // The agent said more than the client has.
             Some(reason) => Ending::Forgotten(reason),
-            None => end,
+            None => self.unless_refused(end, out),
         }
+    }
+
+    /// An agent that ends its turn over a tool that it was refused has not answered.
+    fn unless_refused(&mut self, end: Ending, out: &mut AnswerPieces<'_, impl AnswerSink>) -> Ending {
+        let (Ending::Finished(Finish::Stop) | Ending::Forgotten(Finish::Stop)) = end else { return end };
+        let Some(reason) = self.refused.reason() else { return end };
+        self.tokens.text(&reason);
+        out.refusal(&Text::plain(reason).to_escaped());
+        Ending::Forgotten(Finish::ContentFilter)
     }
 
     /// A half whose other half never came is no character.

@@ -46,8 +46,6 @@ pub enum FailureKind {
     UnknownModel { code: i64 },
     /// The conversation is too long for the model; `code` is the agent's.
     ContextFull { code: i64 },
-    /// The agent did not read the list of tools that it was offered.
-    ToolsUnread,
     /// The agent's provider asks to slow down.
     RateLimited,
     /// The agent's process ended.
@@ -69,6 +67,7 @@ pub enum FailureKind {
     /// What must be kept could not be written.
     StoreFailed,
     /// The agent cannot do what was asked.
+    #[serde(alias = "ToolsUnread")]
     Unsupported,
     /// The gateway is going down.
     ShuttingDown,

@@ -13,11 +13,21 @@ pub(super) struct SessionTools {
     news: mpsc::Receiver<ToolNews>,
     offered: Offer,
     reading: Reading,
+    reader: Reader,
 }
 
 enum Reading {
     Done,
     Awaited(BoxFuture<'static, ()>),
+}
+
+/// When the agent reads the list.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reader {
+    /// Before it gets a prompt, as far as is known: prompts wait for it.
+    Early,
+    /// It did not come in time once: no prompt waits for it any more.
+    Late,
 }
 
 pub(super) enum ToolsUpdate {
@@ -34,7 +44,7 @@ impl SessionTools {
     pub(super) fn open(host: &dyn ToolHost, offered: Offer) -> Result<(ToolServer, Self), Failure> {
         let HostedTools { server, mut board, news } = host.open()?;
         let reading = Reading::Awaited(board.offer(offered.clone()));
-        Ok((server, Self { board, news, offered, reading }))
+        Ok((server, Self { board, news, offered, reading, reader: Reader::Early }))
     }
 
     /// Offers this from now on. What is offered already stays as read as it is.
@@ -45,13 +55,19 @@ impl SessionTools {
         }
     }
 
-    pub(super) fn is_read(&self) -> bool {
-        matches!(self.reading, Reading::Done)
+    /// Whether prompts wait until the agent has read what is offered.
+    pub(super) fn holds_prompts(&self) -> bool {
+        matches!(self.reading, Reading::Awaited(_)) && self.reader == Reader::Early
     }
 
-    /// Whether the agent has read this very offer.
-    pub(super) fn has_read(&self, offer: &Offer) -> bool {
-        self.is_read() && self.offered == *offer
+    /// The agent did not read the list in time: some look at it only when they are prompted, or when their model wants a tool.
+    pub(super) fn note_late(&mut self) {
+        self.reader = Reader::Late;
+    }
+
+    /// Whether the agent may be prompted with this very offer at once.
+    pub(super) fn is_ready_for(&self, offer: &Offer) -> bool {
+        !self.holds_prompts() && self.offered == *offer
     }
 
     /// Waits for what comes next. May be dropped and called again.

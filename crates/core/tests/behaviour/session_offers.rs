@@ -57,22 +57,45 @@ async fn a_session_without_tools_opens_no_place() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_agent_that_does_not_read_the_list_does_not_get_the_prompt() {
+async fn r29_an_agent_that_reads_the_list_only_when_prompted_can_call_its_tools() {
+    let mut test = TestSessions::new();
+    let session = test.session().await;
+    let mut reader = Reader::of(&session, &test.store).await;
+    submit(&session, "go", Some(offer(&["look"]))).await.unwrap();
+    let began = tokio::time::Instant::now();
+    let mut agent = test.desk.open("a").await;
+    let mut place = test.tools.next().await;
+    agent.expect_prompt("go").await;
+    assert_eq!(began.elapsed().as_secs(), 10, "as long as the limit says");
+    assert_eq!(place.reads().await, ["look"]);
+    let mut call = place.calls("look", "{}").await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert!(call.is_waiting(), "the call is parked as any other");
+    agent.does([done()]).await;
+    assert_eq!(reader.until_ended(TurnId(1)).await, finished());
+}
+
+#[tokio::test(start_paused = true)]
+async fn r29_nobody_waits_a_second_time_for_an_agent_that_did_not_read_in_time() {
     let mut test = TestSessions::new();
     let session = test.session().await;
     let mut reader = Reader::of(&session, &test.store).await;
     submit(&session, "go", Some(offer(&["look"]))).await.unwrap();
     let mut agent = test.desk.open("a").await;
     let mut place = test.tools.next().await;
-    let outcome = reader.until_ended(TurnId(1)).await;
-    assert_eq!(interrupted_by(&outcome), Some(FailureKind::ToolsUnread));
-    assert!(matches!(&outcome, Outcome::Interrupted(failure) if failure.message.contains("within 10 s")));
-    assert!(agent.is_left_alone());
-    // It comes late: the next prompt finds the list read.
-    place.reads().await;
-    submit(&session, "again", Some(offer(&["look"]))).await.unwrap();
-    agent.expect_prompt("again").await;
-    assert!(place.is_unchanged());
+    agent.expect_prompt("go").await;
+    agent.does([done()]).await;
+    assert_eq!(reader.until_ended(TurnId(1)).await, finished());
+    for (turn, tools) in [(1, &["look"][..]), (2, &["touch"])] {
+        let before = tokio::time::Instant::now();
+        after(&session, turn, "again", offer(tools)).await.unwrap();
+        agent.expect_prompt("again").await;
+        assert_eq!(before.elapsed().as_secs(), 0);
+        agent.does([done()]).await;
+        reader.until_ended(TurnId(turn + 1)).await;
+    }
+    assert_eq!(place.reads().await, ["look"]);
+    assert_eq!(place.reads().await, ["touch"], "the newest is there when it looks");
 }
 
 #[tokio::test(start_paused = true)]
@@ -109,15 +132,16 @@ async fn another_offer_on_a_live_session_waits_for_its_list_and_the_same_does_no
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_that_is_not_read_again_ends_the_turn_before_it_starts() {
+async fn r29_a_list_that_is_not_read_again_holds_the_prompt_for_a_while_only() {
     let mut test = TestSessions::new();
     let (session, agent, _place) = test.with_tools(&["look"]).await;
     let mut reader = Reader::of(&session, &test.store).await;
     agent.does([done()]).await;
     reader.until_ended(TurnId(1)).await;
     after(&session, 1, "other", offer(&["touch"])).await.unwrap();
-    assert_eq!(interrupted_by(&reader.until_ended(TurnId(2)).await), Some(FailureKind::ToolsUnread));
-    assert!(agent.is_left_alone());
+    agent.expect_prompt("other").await;
+    agent.does([done()]).await;
+    assert_eq!(reader.until_ended(TurnId(2)).await, finished());
 }
 
 #[tokio::test(start_paused = true)]

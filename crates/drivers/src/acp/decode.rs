@@ -18,7 +18,7 @@ use self::shape::Kind;
 
 pub(super) use facts::{agent_facts, config_options, session_facts};
 pub(super) use shape::Shapes;
-pub(super) use tool::permission;
+pub(super) use tool::{announced_server, is_mcp_approval, permission};
 pub(super) use update::update;
 
 /// One line of the agent.

@@ -5,7 +5,7 @@
 
 use gembridge_core::model::{Subject, ToolCall, ToolKind};
 
-use crate::profile::Profile;
+use crate::profile::{PermissionSign, Profile};
 
 /// Where the tool's own name stands in [`crate::profile::Mcp::permission_title`].
 const TOOL: &str = "{tool}";
@@ -17,6 +17,9 @@ pub(super) struct OwnTools {
     prefixes: Vec<String>,
     /// What stands before and after the tool's own name in a title.
     titles: Vec<(String, String)>,
+    sign: PermissionSign,
+    /// What the agent was told that our server is called.
+    server: String,
 }
 
 /// How agents that nobody described are known to spell a tool of our server. A bare name is not among them: it would be
@@ -30,23 +33,38 @@ impl OwnTools {
         let named = |text: &str| text.replace("{mcp_server}", &profile.mcp.server_name);
         let titled = |text: &str| named(text).split_once(TOOL).map(owned);
         let prefix = profile.mcp_tool_prefix();
+        let (sign, server) = (profile.mcp.permission_sign, profile.mcp.server_name.clone());
         if prefix.is_empty() && profile.mcp.permission_title.is_none() {
             let prefixes: Vec<_> = USUAL_PREFIXES.iter().map(|prefix| named(prefix)).collect();
             let bare = prefixes.iter().map(|prefix| (prefix.clone(), String::new()));
-            return Self { titles: bare.chain(titled(USUAL_TITLE)).collect(), prefixes };
+            return Self { titles: bare.chain(titled(USUAL_TITLE)).collect(), prefixes, sign, server };
         }
         let title = match &profile.mcp.permission_title {
             Some(title) => titled(title),
             None => Some((prefix.clone(), String::new())),
         };
-        Self { prefixes: vec![prefix], titles: title.into_iter().collect() }
+        Self { prefixes: vec![prefix], titles: title.into_iter().collect(), sign, server }
     }
 
-    /// Whose tool this is, in a session that has our server.
+    pub(super) fn sign(&self) -> PermissionSign {
+        self.sign
+    }
+
+    pub(super) fn is_server(&self, name: &str) -> bool {
+        self.server == name
+    }
+
+    /// Whose tool this is, in a session that has our server, by what the permission itself says.
     pub(super) fn subject(&self, tool: &ToolCall) -> Subject {
         let by_kind = matches!(tool.kind, None | Some(ToolKind::Other));
-        let by_title = tool.title.as_deref().is_some_and(|title| self.is_titled(title));
-        let by_name = tool.name.as_deref().is_none_or(|name| self.is_named(name));
+        let named = tool.name.as_deref().map(|name| self.is_named(name));
+        let (by_title, by_name) = match self.sign {
+            PermissionSign::Title => {
+                (tool.title.as_deref().is_some_and(|title| self.is_titled(title)), named.unwrap_or(true))
+            }
+            PermissionSign::MetaToolName => (true, named.unwrap_or(false)),
+            PermissionSign::AnnouncedCall => (false, false),
+        };
         if by_kind && by_title && by_name { Subject::ClientTool } else { Subject::AgentTool }
     }
 
@@ -97,6 +115,7 @@ mod tests {
             ("claude", Some("mcp__host-tools__get_weather"), "mcp__host-tools__get_weather"),
             ("opencode", None, "host-tools_get_weather"),
             ("goose", None, "host-tools__get_weather"),
+            ("qwen", Some("mcp__host-tools__get_weather"), "{\"city\":\"Oslo\"}"),
             // Described by nobody: the usual spellings count.
             ("demo", None, "get_weather (host-tools MCP Server)"),
             ("demo", Some("mcp__host-tools__get_weather"), "mcp__host-tools__get_weather"),
@@ -133,6 +152,13 @@ mod tests {
             ("a name without end", tool(None, &format!("{} (host-tools MCP Server)", "x".repeat(129)), other)),
         ] {
             assert_eq!(of("gemini").subject(&call), Subject::AgentTool, "{why}");
+        }
+        for (why, call) in [
+            ("no name", tool(None, "mcp__host-tools__get_weather", other)),
+            ("a name of its own", tool(Some("run_shell_command"), "mcp__host-tools__get_weather", other)),
+            ("a command", tool(Some("mcp__host-tools__get_weather"), "{}", Some(ToolKind::Execute))),
+        ] {
+            assert_eq!(of("qwen").subject(&call), Subject::AgentTool, "{why}");
         }
         let mut nameless = tool(None, "", other);
         nameless.title = None;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bytes::Bytes;
 use gembridge_core::driver::{Signal, Update};
 use gembridge_core::model::{
-    Answer, AnsweredBy, Ask, AskBody, AskId, Dialect, Event, Frame, Text, ToolCall, ToolStatus,
+    Answer, AnsweredBy, Ask, AskBody, AskId, Dialect, Event, Frame, Subject, Text, ToolCall, ToolStatus,
 };
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -17,7 +17,7 @@ use super::decode::{self, Message};
 use super::own_tools::OwnTools;
 use super::routing_table::{CallError, MOST_ASKS, OpenAsk, Pending, Phase, Purpose, RoutingTable, Tools};
 use super::{encode, error, wire};
-use crate::profile::Quirk;
+use crate::profile::{PermissionSign, Quirk};
 
 /// What is the same for every line of a connection.
 pub(super) struct Router {
@@ -115,7 +115,10 @@ impl Router {
                 let Some(params) = read::<wire::SessionUpdate<'_>>(params) else { return noise(&frame, routed) };
                 let mut event = decode::update(params.update);
                 match &mut event {
-                    Event::ToolCall(call) => self.name_tool(call),
+                    Event::ToolCall(call) => {
+                        self.name_tool(call);
+                        self.note_announced(table, &params);
+                    }
                     Event::Commands(commands) => table.share(commands),
                     _ => {}
                 }
@@ -157,8 +160,14 @@ impl Router {
                 let mut body = decode::permission(&request);
                 if let AskBody::Permission { tool, subject, .. } = &mut body {
                     self.name_tool(tool);
-                    if table.at(at).is_some_and(|slot| slot.tools == Tools::Given) {
-                        *subject = self.own_tools.subject(tool);
+                    if let Some(slot) = table.at(at).filter(|slot| slot.tools == Tools::Given) {
+                        *subject = match self.own_tools.sign() {
+                            PermissionSign::Title | PermissionSign::MetaToolName => self.own_tools.subject(tool),
+                            PermissionSign::AnnouncedCall if decode::is_mcp_approval(&request) => {
+                                slot.announced_subject(&tool.id)
+                            }
+                            PermissionSign::AnnouncedCall => Subject::AgentTool,
+                        };
                     }
                 }
                 body
@@ -261,6 +270,17 @@ impl Router {
                 };
                 prompt_ended(table, &session, end);
             }
+        }
+    }
+
+    /// Remembers a call of a tool of ours, where only its announcement says whose tool it is.
+    fn note_announced(&self, table: &mut RoutingTable, params: &wire::SessionUpdate<'_>) {
+        if self.own_tools.sign() == PermissionSign::AnnouncedCall
+            && let Some((id, server)) = decode::announced_server(params.update)
+            && self.own_tools.is_server(&server)
+            && let Some(slot) = table.slot(&params.session_id)
+        {
+            slot.announce(id);
         }
     }
 

@@ -2,12 +2,12 @@
 //!
 //! Behind one lock that nobody holds across an await. The reader takes it once per batch of lines.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use bytes::Bytes;
 use gembridge_core::driver::Signal;
-use gembridge_core::model::{AskBody, AskId, Command, Failure};
+use gembridge_core::model::{AskBody, AskId, Command, Failure, Subject, ToolCallId};
 use serde_json::value::RawValue;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
@@ -73,6 +73,8 @@ pub(super) struct Slot {
     pub replayed: u64,
     pub repeat: Option<RetryDedup>,
     pub tools: Tools,
+    /// Calls of tools of ours that the agent announced and may still ask about. At most [`MOST_ANNOUNCED`].
+    pub announced: VecDeque<ToolCallId>,
 }
 
 /// Whether the agent was given a tool server of ours for this session.
@@ -116,8 +118,34 @@ pub(super) enum Purpose {
 /// Requests of one agent that may wait for an answer at once; one more is answered at once, with no.
 pub(super) const MOST_ASKS: usize = 1_024;
 
+/// Announced calls that are remembered; the oldest is forgotten for one more, and a permission for it goes to people.
+const MOST_ANNOUNCED: usize = 64;
+
 /// Updates that may arrive before their session is known; beyond that they are noise.
 const MOST_EARLY: usize = 64;
+
+impl Slot {
+    pub(super) fn announce(&mut self, call: ToolCallId) {
+        if self.announced.contains(&call) {
+            return;
+        }
+        if self.announced.len() >= MOST_ANNOUNCED {
+            self.announced.pop_front();
+        }
+        self.announced.push_back(call);
+    }
+
+    /// Whose tool a permission is about, by the call that was announced before it. One permission each.
+    pub(super) fn announced_subject(&mut self, call: &ToolCallId) -> Subject {
+        match self.announced.iter().position(|announced| announced == call) {
+            Some(at) => {
+                self.announced.remove(at);
+                Subject::ClientTool
+            }
+            None => Subject::AgentTool,
+        }
+    }
+}
 
 impl RoutingTable {
     /// What the agent's lines have looked like so far.
@@ -170,6 +198,7 @@ impl RoutingTable {
             replayed: 0,
             repeat: opening.repeat,
             tools: opening.tools,
+            announced: VecDeque::new(),
         };
         let at = self.slots.iter().position(Option::is_none).unwrap_or_else(|| {
             self.slots.push(None);

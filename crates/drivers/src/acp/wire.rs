@@ -15,10 +15,10 @@ pub(super) use handshake::{
     ConfigOption, ConfigOptions, ConfigValue, Initialized, Mode, Model, PromptResponse, SessionOpened,
 };
 pub(super) use request::{
-    CancelRequest, CreateTerminal, Elicitation, PermissionRequest, ReadTextFile, SessionScoped, TerminalCall,
-    WriteTextFile,
+    CancelRequest, CreateTerminal, Elicitation, PermissionMeta, PermissionRequest, ReadTextFile, SessionScoped,
+    TerminalCall, WriteTextFile,
 };
 pub(super) use update::{
-    AvailableCommand, AvailableCommands, ChunkMeta, ContentChunk, CurrentMode, Location, Plan, PlanEntry, SessionInfo,
-    SessionUpdate, TokenUsage, ToolCall, UpdateHead, UsageUpdate,
+    AvailableCommand, AvailableCommands, ChunkMeta, ContentChunk, CurrentMode, Location, McpInput, Plan, PlanEntry,
+    SessionInfo, SessionUpdate, TokenUsage, ToolCall, ToolMeta, UpdateHead, UsageUpdate,
 };

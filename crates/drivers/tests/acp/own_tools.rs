@@ -4,6 +4,7 @@ use gembridge_core::driver::ToolServer;
 use gembridge_core::model::{Answer, AnsweredBy, Event};
 use gembridge_core::session::NewSession;
 use gembridge_core::turn::PermissionPolicy;
+use gembridge_drivers::profile::PermissionSign;
 use serde_json::{Value, json};
 
 use super::agent_fixture::{AgentFixture, Client, ScriptedAgent, eventually};
@@ -144,4 +145,54 @@ async fn a_permission_for_our_tool_that_could_only_be_given_for_good_is_not_give
     std::fs::write(gate, "").unwrap();
     client.finish(turn).await.finished();
     fixture.end().await;
+}
+
+/// What the agent is answered when it announces a call and then asks about it without a name.
+async fn answer_to_announced(id: u64, announced: Value, meta: Value) -> Value {
+    let mut plan = ScriptedAgent::fake(&[]).policy(PermissionPolicy::reject());
+    plan.setup.profile.mcp.permission_sign = PermissionSign::AnnouncedCall;
+    let fixture = plan.start();
+    let mut client = session_with(&fixture, &[server("anything")]).await;
+    client.turn("say hello").await.finished();
+    let name = client.handle.describe().await.unwrap().record.agent_session.unwrap();
+    let update =
+        json!({"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": *name, "update": announced}});
+    let request = json!({"jsonrpc": "2.0", "id": id, "method": "session/request_permission", "params": {
+        "sessionId": *name, "toolCall": {"toolCallId": "c1", "kind": "execute", "status": "pending"}, "_meta": meta,
+        "options": [{"optionId": "once", "name": "Once", "kind": "allow_once"},
+            {"optionId": "no", "name": "No", "kind": "reject_once"}]}});
+    let (gate, path) = fixture.gate("gate");
+    let turn = client.prompt(&format!("raw {update} ;; raw {request} ;; until {path}")).await;
+    let answer = client.until(|event| match event {
+        Event::Answered { answer: Answer::Option(option), .. } => Some(option.to_string()),
+        _ => None,
+    });
+    let answer = json!(answer.await);
+    std::fs::write(gate, "").unwrap();
+    client.finish(turn).await.finished();
+    fixture.end().await;
+    answer
+}
+
+#[tokio::test]
+async fn r29_a_permission_without_a_name_is_known_by_the_call_that_was_announced() {
+    let call = |server: &str, is_mcp: bool| {
+        json!({"sessionUpdate": "tool_call", "toolCallId": "c1", "kind": "execute", "title": "mcp.host-tools.pick",
+            "rawInput": {"server": server, "tool": "pick", "arguments": {}}, "_meta": {"is_mcp_tool_call": is_mcp}})
+    };
+    let other_call = {
+        let mut call = call("host-tools", true);
+        call["toolCallId"] = json!("c2");
+        call
+    };
+    let approval = json!({"is_mcp_tool_approval": true});
+    for (id, announced, meta, answer) in [
+        (101, call("host-tools", true), approval.clone(), "once"),
+        (102, call("another", true), approval.clone(), "no"),
+        (103, call("host-tools", false), approval.clone(), "no"),
+        (104, call("host-tools", true), json!({}), "no"),
+        (105, other_call, approval, "no"),
+    ] {
+        assert_eq!(answer_to_announced(id, announced, meta).await, answer, "{id}");
+    }
 }

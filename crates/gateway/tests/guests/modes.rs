@@ -13,6 +13,7 @@ fn privileged(agent: Agent) -> &'static [&'static str] {
         Agent::Codex => &["workspace-write", "agent-full-access", "agent"],
         Agent::OpenCode => &[],
         Agent::Gemini => &["autoEdit", "yolo"],
+        Agent::Qwen => &["auto-edit", "yolo", "auto"],
     }
 }
 
@@ -31,7 +32,7 @@ fn own_tools(agent: Agent, written: &str, read: &str) -> Vec<Value> {
             json!({ "name": "bash", "args": { "command": shell, "description": "copies" } }),
             json!({ "name": "read", "args": { "filePath": read } }),
         ],
-        Agent::Gemini => vec![
+        Agent::Gemini | Agent::Qwen => vec![
             json!({ "name": "write_file", "args": { "file_path": written, "content": "words" } }),
             json!({ "name": "run_shell_command", "args": { "command": shell, "description": "copies" } }),
             json!({ "name": "read_file", "args": { "file_path": read, "absolute_path": read } }),

@@ -4,6 +4,7 @@ pub mod gateway;
 pub mod home;
 pub mod http;
 pub mod messages;
+pub mod real_agent;
 pub mod run;
 pub mod script;
 pub mod terminal;

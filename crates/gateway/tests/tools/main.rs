@@ -9,5 +9,6 @@ mod real_agents;
 mod calls;
 mod conversation;
 mod departures;
+mod every_agent;
 mod memory;
 mod shim;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::script::{Act, Said, text_of};
+use super::script::{Act, Call, Said, text_of};
 
 pub fn conversation(body: &Value) -> Vec<Said> {
     let messages = body["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -18,13 +18,14 @@ pub fn conversation(body: &Value) -> Vec<Said> {
 pub fn stream(acts: &[Act]) -> String {
     let mut events = String::new();
     let mut called = 0;
+    let answer = super::answer_number();
     for act in acts {
         let delta = match act {
             Act::Text(text) => json!({"role": "assistant", "content": text}),
-            Act::Call { name, args } => {
+            Act::Call(Call { name, args, .. }) => {
                 called += 1;
                 let function = json!({"name": name, "arguments": args.to_string()});
-                let id = format!("model-call-{called}");
+                let id = format!("call_{answer}_{called}");
                 json!({"tool_calls": [{"index": called - 1, "id": id, "type": "function", "function": function}]})
             }
         };

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::script::{Act, Said, text_of};
+use super::script::{Act, Call, Said, text_of};
 
 /// A message of the user may hold results of tools, and notes of the agent behind them.
 pub fn conversation(body: &Value) -> Vec<Said> {
@@ -32,7 +32,7 @@ pub fn stream(acts: &[Act]) -> String {
     for (index, act) in acts.iter().enumerate() {
         let (block, delta) = match act {
             Act::Text(text) => (json!({"type": "text", "text": ""}), json!({"type": "text_delta", "text": text})),
-            Act::Call { name, args } => {
+            Act::Call(Call { name, args, .. }) => {
                 let id = format!("toolu_{answer}_{}", index + 1);
                 let block = json!({"type": "tool_use", "id": id, "name": name, "input": {}});
                 (block, json!({"type": "input_json_delta", "partial_json": args.to_string()}))
@@ -42,7 +42,7 @@ pub fn stream(acts: &[Act]) -> String {
         events.push_str(&event("content_block_delta", json!({"index": index, "delta": delta})));
         events.push_str(&event("content_block_stop", json!({"index": index})));
     }
-    let calls = acts.iter().any(|act| matches!(act, Act::Call { .. }));
+    let calls = acts.iter().any(|act| matches!(act, Act::Call(_)));
     let delta = json!({"stop_reason": if calls { "tool_use" } else { "end_turn" }, "stop_sequence": null});
     events.push_str(&event("message_delta", json!({"delta": delta, "usage": {"output_tokens": 5}})));
     events.push_str(&event("message_stop", json!({})));

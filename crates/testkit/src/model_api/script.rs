@@ -18,7 +18,17 @@ pub enum Said {
 #[derive(Debug, PartialEq)]
 pub enum Act {
     Text(String),
-    Call { name: String, args: Value },
+    Call(Call),
+}
+
+/// A call of a tool.
+#[derive(Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Call {
+    pub name: String,
+    /// The group that the tool is in, where the agent declares its tools in groups.
+    pub namespace: Option<String>,
+    pub args: Value,
 }
 
 #[derive(Deserialize)]
@@ -31,7 +41,7 @@ struct Script {
 #[serde(rename_all = "snake_case")]
 enum Step {
     Text(String),
-    Call { name: String, args: Value },
+    Call(Call),
     Results(String),
 }
 
@@ -62,7 +72,7 @@ impl Step {
     fn act(self, since: &[Said]) -> Act {
         match self {
             Self::Text(text) => Act::Text(text),
-            Self::Call { name, args } => Act::Call { name, args },
+            Self::Call(call) => Act::Call(call),
             Self::Results(prefix) => {
                 let results = since.iter().filter_map(|said| match said {
                     Said::Result(text) => Some(text.as_str()),
@@ -101,7 +111,7 @@ mod tests {
             user(&format!("please SCRIPT:{steps}:END"))
         };
         let result = || Said::Result("a line".to_owned());
-        let call = Act::Call { name: "f".to_owned(), args: json!({}) };
+        let call = Act::Call(Call { name: "f".to_owned(), namespace: None, args: json!({}) });
         let text = |text: &str| vec![Act::Text(text.to_owned())];
         for (conversation, expected) in [
             (vec![user("hello")], text("You said: hello")),

@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
-use gembridge_core::driver::Signal;
-use gembridge_core::model::{Event, Failure, FailureKind, Stop};
+use gembridge_core::driver::{AgentStop, Signal};
+use gembridge_core::model::{
+    Ask, AskBody, AskId, AskOption, Event, Failure, FailureKind, OptionKind, Stop, Subject, ToolCall, ToolCallId,
+    ToolKind,
+};
 use serde_json::{Value, json};
 
 use crate::openai::support::server::{TestServer, chat, chat_with};
@@ -153,4 +156,43 @@ async fn one_failure_among_several_answers_fails_the_request() {
     let answer = server.ask(&chat_with(&[("user", "hi")], json!({"n": 2}))).await;
     assert_eq!(answer.status, 502);
     agents.until_cancelled(0).await;
+}
+
+/// The agent asks for a tool of its own; these servers refuse it.
+fn wanting_a_shell() -> Signal {
+    let mut tool = ToolCall::update(ToolCallId::new("c1"));
+    (tool.name, tool.kind) = (Some("run_shell_command".into()), Some(ToolKind::Execute));
+    let option = |id: &str, kind| AskOption { id: id.into(), name: id.into(), kind };
+    let options = vec![option("yes", OptionKind::AllowOnce), option("no", OptionKind::RejectOnce)];
+    let body = AskBody::Permission { tool: Box::new(tool), options, subject: Subject::AgentTool };
+    update(Event::Asked(Box::new(Ask { id: AskId(1), body })))
+}
+
+#[tokio::test]
+async fn an_agent_that_ends_over_a_refused_tool_has_not_answered() {
+    for end in [stopped(Stop::EndTurn), Signal::Done { stop: AgentStop::Cancelled, usage: None }] {
+        let server = TestServer::new(&ScriptedAgents::new({
+            let end = end.clone();
+            move |_| vec![vec![text("let me see"), wanting_a_shell(), end.clone()]]
+        }))
+        .await;
+        let answer = server.stream(&chat(&[("user", "hi")])).await.whole().await;
+        let choice = &answer.json()["choices"][0];
+        assert_eq!(choice["finish_reason"], "content_filter", "{}", answer.body);
+        assert_eq!(choice["message"]["content"], "let me see");
+        let refusal = choice["message"]["refusal"].as_str().unwrap();
+        assert!(refusal.contains("`run_shell_command`, which was not allowed"), "{refusal}");
+    }
+}
+
+#[tokio::test]
+async fn an_agent_that_goes_on_without_a_refused_tool_has_answered() {
+    let server = TestServer::new(&ScriptedAgents::new(|_| {
+        vec![vec![wanting_a_shell(), text("then without"), stopped(Stop::EndTurn)]]
+    }))
+    .await;
+    let answer = server.stream(&chat(&[("user", "hi")])).await.whole().await;
+    let choice = &answer.json()["choices"][0];
+    assert_eq!((&choice["finish_reason"], &choice["message"]["refusal"]), (&json!("stop"), &Value::Null));
+    assert_eq!(choice["message"]["content"], "then without");
 }

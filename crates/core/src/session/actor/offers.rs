@@ -1,4 +1,5 @@
-//! What the agent is offered: a prompt that comes with tools waits until the agent has read their list.
+//! What the agent is offered: a prompt that comes with tools waits until the agent has read their list, or for as long as
+//! agents of its kind may take.
 
 use std::sync::Arc;
 
@@ -79,7 +80,7 @@ impl Actor {
             None => Readiness::NoEndpoint,
             Some(tools) => {
                 tools.offer(offer);
-                if tools.is_read() { Readiness::Ready } else { Readiness::Unread }
+                if tools.holds_prompts() { Readiness::Unread } else { Readiness::Ready }
             }
         }
     }
@@ -102,12 +103,12 @@ impl Actor {
         }
     }
 
-    /// Whether the agent that is there has read this, or what the session offers already where there is nothing new.
-    pub(super) fn has_read(&mut self, new: Option<&Offer>) -> bool {
+    /// Whether the agent that is there may be prompted with this, or with what the session offers already.
+    pub(super) fn is_ready_for(&mut self, new: Option<&Offer>) -> bool {
         let offer = new.unwrap_or(&self.offer);
         match self.agent.tools() {
             None => offer.is_empty(),
-            Some(tools) => tools.has_read(offer),
+            Some(tools) => tools.is_ready_for(offer),
         }
     }
 
@@ -123,17 +124,13 @@ impl Actor {
         }
     }
 
-    /// The agent did not come for the list in time.
+    /// The agent did not come for the list in time. It may read it with the prompt, so it gets the prompt.
     pub(super) fn on_offer_unread(&mut self) {
-        let seconds = self.limits.tools_ready.as_secs();
-        let failure = Failure::new(
-            FailureKind::ToolsUnread,
-            format!(
-                "the agent did not read the list of tools within {seconds} s; leave the tools out, or ask another agent"
-            ),
-        );
-        self.fail_unsent(failure);
-        self.start_next();
+        tracing::debug!(session = %self.record.id, "the agent has not read the list of tools; it is prompted without");
+        if let Some(tools) = self.agent.tools() {
+            tools.note_late();
+        }
+        self.on_offer_read();
     }
 
     /// Ends the turn whose prompt waits for the agent, if there is one.

@@ -72,7 +72,7 @@ impl Actor {
         matches!(self.stage, Stage::Idle)
             && self.queue.len() == 0
             && self.agent.knows_all()
-            && self.has_read(offer)
+            && self.is_ready_for(offer)
             && self.journal.check().is_ok()
     }
 

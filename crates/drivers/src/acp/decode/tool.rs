@@ -4,6 +4,8 @@ use gembridge_core::model::{
     AskBody, AskOption, Content, Location, OptionKind, Subject, ToolCall, ToolCallId, ToolContent, ToolKind, ToolStatus,
 };
 
+use serde_json::value::RawValue;
+
 use super::update::{opaque, tool_content};
 use crate::acp::wire;
 use crate::title;
@@ -15,7 +17,7 @@ pub(in crate::acp) fn tool_call(call: &wire::ToolCall<'_>) -> ToolCall {
     let parsed = title::parse(text.as_deref(), call.title.as_deref());
     ToolCall {
         id: ToolCallId::new(call.id.as_str()),
-        name: call.name.as_deref().map(Into::into),
+        name: call.name.as_deref().map(Into::into).or_else(|| meta(call).tool_name.map(Into::into)),
         title: call.title.as_deref().map(Into::into),
         description: parsed.description.map(Into::into),
         working_dir: parsed.working_dir.map(Into::into),
@@ -26,6 +28,23 @@ pub(in crate::acp) fn tool_call(call: &wire::ToolCall<'_>) -> ToolCall {
         input: call.raw_input.map(opaque),
         output: call.raw_output.map(opaque),
     }
+}
+
+fn meta(call: &wire::ToolCall<'_>) -> wire::ToolMeta {
+    call.meta.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
+}
+
+/// The MCP server whose tool an update announces, where the agent says so.
+pub(in crate::acp) fn announced_server(raw: &RawValue) -> Option<(ToolCallId, String)> {
+    let call: wire::ToolCall<'_> = serde_json::from_str(raw.get()).ok()?;
+    let input: wire::McpInput = serde_json::from_str(call.raw_input?.get()).ok()?;
+    meta(&call).is_mcp_tool_call.then(|| (ToolCallId::new(call.id.as_str()), input.server))
+}
+
+/// Whether a permission says of itself that it is about a tool of an MCP server.
+pub(in crate::acp) fn is_mcp_approval(request: &wire::PermissionRequest<'_>) -> bool {
+    let meta = request.meta.and_then(|raw| serde_json::from_str::<wire::PermissionMeta>(raw.get()).ok());
+    meta.is_some_and(|meta| meta.is_mcp_tool_approval)
 }
 
 pub(in crate::acp) fn permission(request: &wire::PermissionRequest<'_>) -> AskBody {

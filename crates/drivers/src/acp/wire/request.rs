@@ -20,6 +20,15 @@ pub(in crate::acp) struct PermissionRequest<'a> {
     pub tool_call: ToolCall<'a>,
     #[serde(default)]
     pub options: Vec<PermissionOption>,
+    #[serde(borrow, rename = "_meta", default)]
+    pub meta: Option<&'a RawValue>,
+}
+
+/// What some agents say of a permission beside the protocol.
+#[derive(Default, Deserialize)]
+pub(in crate::acp) struct PermissionMeta {
+    #[serde(default)]
+    pub is_mcp_tool_approval: bool,
 }
 
 #[derive(Deserialize)]

@@ -93,6 +93,24 @@ pub(in crate::acp) struct ToolCall<'a> {
     pub raw_input: Option<&'a RawValue>,
     #[serde(borrow, default)]
     pub raw_output: Option<&'a RawValue>,
+    /// Whatever the agent adds; see [`ToolMeta`].
+    #[serde(borrow, rename = "_meta", default)]
+    pub meta: Option<&'a RawValue>,
+}
+
+/// What some agents say of a tool beside the protocol.
+#[derive(Default, Deserialize)]
+pub(in crate::acp) struct ToolMeta {
+    #[serde(rename = "toolName", default)]
+    pub tool_name: Option<String>,
+    #[serde(default)]
+    pub is_mcp_tool_call: bool,
+}
+
+/// The input of a call of an MCP server's tool, as some agents announce it.
+#[derive(Deserialize)]
+pub(in crate::acp) struct McpInput {
+    pub server: String,
 }
 
 #[derive(Deserialize)]
