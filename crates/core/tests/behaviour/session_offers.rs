@@ -134,7 +134,7 @@ async fn another_offer_on_a_live_session_waits_for_its_list_and_the_same_does_no
 #[tokio::test(start_paused = true)]
 async fn r29_a_list_that_is_not_read_again_holds_the_prompt_for_a_while_only() {
     let mut test = TestSessions::new();
-    let (session, agent, _place) = test.with_tools(&["look"]).await;
+    let (session, mut agent, _place) = test.with_tools(&["look"]).await;
     let mut reader = Reader::of(&session, &test.store).await;
     agent.does([done()]).await;
     reader.until_ended(TurnId(1)).await;
