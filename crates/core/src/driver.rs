@@ -110,7 +110,8 @@ pub trait AgentSession: Send {
     /// Asks the agent to end the running turn. The end still comes as a signal.
     fn cancel(&mut self) -> Result<(), Failure>;
 
-    /// Answers a question that came as [`Event::Asked`]. Called at most once for each.
+    /// Answers a question that came as [`Event::Asked`]. Called at most once for each, by the number that the driver gave
+    /// it; the session gives it another, by which the log and the clients know it.
     fn answer(&mut self, ask: AskId, answer: Answer) -> Result<(), Failure>;
 
     /// Changes something of the session.

@@ -2,6 +2,7 @@
 
 mod actor;
 mod agent;
+mod ask_ids;
 mod result_receipts;
 mod handle;
 mod history_replay;

@@ -71,7 +71,8 @@ impl Seq {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct TurnId(pub u64);
 
-/// A question of the agent that waits for an answer; unique in its session's life in this process.
+/// A question of the agent that waits for an answer; unique in its session's log. Drivers number their own, see
+/// [`Driver`](crate::driver::Driver).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct AskId(pub u64);
 

@@ -20,6 +20,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use self::admission::Slot;
 use self::status::StatusKey;
 use super::agent::Agent;
+use super::ask_ids::AskIds;
 use super::handle::{Command, Presence};
 use super::journal::Journal;
 use super::overview::Overview;
@@ -78,6 +79,7 @@ pub(super) struct Actor {
     /// The entry that last told the client what the agent waits for, while it still waits.
     told_at: Option<Seq>,
     receipts: ResultReceipts,
+    asks: AskIds,
     stage: Stage,
     idle_since: Instant,
     queue: PromptQueue,
@@ -165,7 +167,6 @@ impl Actor {
             record: parts.record,
             published: parts.published,
             spec: parts.spec,
-            journal: parts.journal,
             driver: parts.driver,
             store: parts.store,
             tool_host: parts.tool_host,
@@ -179,6 +180,8 @@ impl Actor {
             replies: HashMap::new(),
             told_at: None,
             receipts: ResultReceipts::default(),
+            asks: AskIds::after(parts.journal.last()),
+            journal: parts.journal,
             offering: Vec::new(),
             stage: Stage::Idle,
             idle_since: Instant::now(),

@@ -11,6 +11,7 @@ mod r24_call_races;
 mod r24_session_races;
 mod r24_turn_races;
 mod session_admission;
+mod session_asks;
 mod session_calls;
 mod session_faults;
 mod session_footing;

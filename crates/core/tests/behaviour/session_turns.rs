@@ -7,7 +7,7 @@ use gembridge_core::driver::{Change, Changed, CloseMode};
 use gembridge_core::error::Error;
 use gembridge_core::limit::Limits;
 use gembridge_core::log::{Backpressure, From};
-use gembridge_core::model::{Answer, AnsweredBy, AskId, ClientId, Event, Outcome, Prompt, TurnId};
+use gembridge_core::model::{Answer, AnsweredBy, Ask, AskId, ClientId, Event, Outcome, Prompt, TurnId};
 use gembridge_core::session::TurnState;
 use tokio::task::JoinSet;
 
@@ -161,11 +161,11 @@ async fn of_two_clients_that_answer_at_once_exactly_one_is_right() {
     agent.expect_prompt("may I").await;
     agent.does([asked(usual_ask(5))]).await;
     reader.until_asked().await;
-    assert_eq!(session.describe().await.unwrap().open_asks, [usual_ask(5)]);
+    assert_eq!(session.describe().await.unwrap().open_asks, [Ask { id: AskId(1), ..usual_ask(5) }]);
     let mut clients = JoinSet::new();
     for (client, choice) in [(1, "AllowOnce"), (2, "RejectOnce"), (3, "AllowOnce")] {
         let session = session.clone();
-        clients.spawn(async move { (choice, session.answer(AskId(5), option(choice), ClientId(client)).await) });
+        clients.spawn(async move { (choice, session.answer(AskId(1), option(choice), ClientId(client)).await) });
     }
     let results = clients.join_all().await;
     let (taken, refused): (Vec<_>, Vec<_>) = results.into_iter().partition(|(_, result)| result.is_ok());

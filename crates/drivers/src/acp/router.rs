@@ -1,12 +1,11 @@
 //! Where each line of the agent belongs: to a caller, to a session, to a method that we offer, or nowhere.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use gembridge_core::driver::{Signal, Update};
 use gembridge_core::model::{
-    Answer, AnsweredBy, Ask, AskBody, AskId, Dialect, Event, Frame, Subject, Text, ToolCall, ToolStatus,
+    Answer, AnsweredBy, Ask, AskBody, Dialect, Event, Frame, Subject, Text, ToolCall, ToolStatus,
 };
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -32,13 +31,6 @@ pub(super) struct Routed {
     pub jobs: Vec<Job>,
     pub replies: Vec<Bytes>,
     pub noise: u64,
-}
-
-/// Questions are numbered for the whole process, so that no two sessions ever share a number.
-static LAST_ASK: AtomicU64 = AtomicU64::new(0);
-
-pub(super) fn next_ask() -> AskId {
-    AskId(LAST_ASK.fetch_add(1, Ordering::Relaxed) + 1)
 }
 
 impl Router {
@@ -208,7 +200,7 @@ impl Router {
         purpose: Purpose,
         frame: Option<Bytes>,
     ) {
-        let ask = Ask { id: next_ask(), body: body.clone() };
+        let ask = Ask { id: table.next_ask(), body: body.clone() };
         let Some(slot) = table.at(at) else { return };
         slot.asks.insert(ask.id, OpenAsk { id: id.to_owned(), body, purpose });
         let mut before = Vec::new();

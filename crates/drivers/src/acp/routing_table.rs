@@ -21,6 +21,7 @@ pub(super) type Sink = mpsc::Sender<Vec<Signal>>;
 #[derive(Default)]
 pub(super) struct RoutingTable {
     last_id: u64,
+    last_ask: u64,
     pending: HashMap<u64, Pending>,
     by_name: HashMap<Arc<str>, usize>,
     slots: Vec<Option<Slot>>,
@@ -253,6 +254,12 @@ impl RoutingTable {
             }
         }
         None
+    }
+
+    /// A number for a question of the agent, by which the session answers it.
+    pub(super) fn next_ask(&mut self) -> AskId {
+        self.last_ask += 1;
+        AskId(self.last_ask)
     }
 
     /// Requests of the agent that wait for somebody, in all sessions.

@@ -44,6 +44,7 @@ impl Actor {
             self.keep_record();
         }
         let cut_turns = if opened.forgets_cut_turns { CutTurns::Forgets } else { CutTurns::Remembers };
+        self.asks.forget_all();
         self.agent.arrive(opened.agent, opened.signals, untold, cut_turns);
         if let Some(reason) = self.lost.take().filter(|_| !opened.resumed) {
             let replaced = Draft { turn: None, event: Event::AgentReplaced { reason }, frame: None };
@@ -90,8 +91,9 @@ impl Actor {
     fn on_signals(&mut self, signals: Vec<Signal>) {
         let now = Instant::now();
         let mut actions = Vec::with_capacity(signals.len() + 1);
-        for signal in signals {
-            if let Signal::Update(update) = &signal {
+        for mut signal in signals {
+            if let Signal::Update(update) = &mut signal {
+                self.asks.number(&mut update.event);
                 self.learn(&update.event);
             }
             if !matches!(signal, Signal::Update(_)) {
@@ -133,6 +135,7 @@ impl Actor {
         }
         self.take_tool_news(now, &mut actions);
         self.act(actions);
+        self.asks.forget_taken_back();
         self.start_next();
     }
 

@@ -276,7 +276,10 @@ impl Actor {
         let Some(agent) = self.agent.live() else { return };
         let sent = match order {
             Action::CancelAgent => agent.cancel(),
-            Action::AnswerAgent { ask, answer } => agent.answer(ask, answer),
+            Action::AnswerAgent { ask, answer } => match self.asks.take(ask) {
+                Some(theirs) => agent.answer(theirs, answer),
+                None => Ok(()),
+            },
             Action::GiveUpAgent => {
                 self.agent_lost("the agent did not obey a cancel and was ended".into());
                 self.part_with_agent(CloseMode::Kill);
