@@ -2,6 +2,7 @@
 
 pub mod bridge;
 mod chat;
+pub mod import;
 mod output;
 mod input;
 mod line_editor;

@@ -18,6 +18,7 @@ mod folder;
 mod fuzz;
 mod index;
 mod live;
+mod reader;
 mod record;
 mod recover;
 mod retention;
@@ -45,6 +46,7 @@ use self::segment::LogPosition;
 use self::syncer::Syncer;
 use self::writer::DiskWriter;
 
+pub use self::reader::DiskReader;
 pub use self::retention::{Retention, Retired};
 
 /// Sizes that a test makes small.

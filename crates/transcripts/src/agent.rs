@@ -12,10 +12,17 @@ pub enum Agent {
     Gemini,
     OpenCode,
     Qwen,
+    /// The gateway itself. Its sessions lie in its store, and come through a [`Supplier`](crate::Supplier).
+    Gembridge,
 }
 
 impl Agent {
+    /// Those that keep their sessions in files of their own.
     pub const ALL: [Self; 5] = [Self::Claude, Self::Codex, Self::Gemini, Self::OpenCode, Self::Qwen];
+
+    pub fn of_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().chain([Self::Gembridge]).find(|agent| agent.name() == name)
+    }
 
     /// Its name in `gembridge agents`.
     pub fn name(self) -> &'static str {
@@ -25,12 +32,13 @@ impl Agent {
             Self::Gemini => "gemini",
             Self::OpenCode => "opencode",
             Self::Qwen => "qwen",
+            Self::Gembridge => "gembridge",
         }
     }
 
     pub(crate) fn tools(self) -> ToolFamily {
         match self {
-            Self::Claude => ToolFamily::Claude,
+            Self::Claude | Self::Gembridge => ToolFamily::Claude,
             Self::Codex => ToolFamily::Codex,
             Self::Gemini => ToolFamily::Gemini,
             Self::OpenCode => ToolFamily::OpenCode,

@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::time::UNIX_EPOCH;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::lines::{Line, Lines};
 use crate::output::Output;
@@ -35,6 +35,12 @@ pub(crate) fn modified(path: &Path) -> u64 {
     let written = fs::metadata(path).and_then(|found| found.modified()).ok();
     let since = written.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
     since.and_then(|since| u64::try_from(since.as_millis()).ok()).unwrap_or(0)
+}
+
+/// How large a file is, and when it was last written.
+pub(crate) fn size_and_time(path: &Path) -> Option<(u64, SystemTime)> {
+    let found = fs::metadata(path).ok()?;
+    Some((found.len(), found.modified().ok()?))
 }
 
 pub(crate) fn name(path: &Path) -> &str {

@@ -35,11 +35,13 @@ impl Library {
                 Agent::Gemini => gemini::find::sessions(Agent::Gemini, folder, &self.known_projects),
                 Agent::OpenCode => opencode::find::sessions(folder, &mut damages),
                 Agent::Qwen => qwen::find::sessions(folder, &self.known_projects),
+                Agent::Gembridge => Vec::new(),
             });
         }
-        sessions
-            .sort_by(|one, other| (other.modified, one.agent, &one.id).cmp(&(one.modified, other.agent, &other.id)));
-        Scan { sessions, damages, searched: self.roots.iter().map(|root| root.folder.clone()).collect() }
+        let searched = self.roots.iter().map(|root| root.folder.clone()).collect();
+        let mut scan = Scan { sessions, damages, searched };
+        scan.sort();
+        scan
     }
 }
 
@@ -65,6 +67,18 @@ pub enum FindError {
 }
 
 impl Scan {
+    /// Adds sessions that somebody else found in `folder`.
+    pub fn add(&mut self, sessions: impl IntoIterator<Item = Located>, folder: PathBuf) {
+        self.sessions.extend(sessions);
+        self.searched.push(folder);
+        self.sort();
+    }
+
+    fn sort(&mut self) {
+        self.sessions
+            .sort_by(|one, other| (other.modified, one.agent, &one.id).cmp(&(one.modified, other.agent, &other.id)));
+    }
+
     /// The sessions whose agent worked in a folder or below it.
     pub fn of_project(&self, project: &Path) -> Result<Vec<&Located>, FindError> {
         let is_in = |session: &&Located| session.project.as_ref().is_some_and(|folder| folder.starts_with(project));

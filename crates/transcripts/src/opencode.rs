@@ -16,7 +16,7 @@ pub(crate) fn read(session: &Located, out: &mut Output<'_>) -> Facts {
     match &session.source {
         Source::Database(path) => database::read(path, &session.id, out),
         Source::Folder(storage) => folders::read(storage, &session.id, out),
-        Source::Files(_) => Facts::default(),
+        Source::Files(_) | Source::Supplied(_) => Facts::default(),
     }
 }
 

@@ -1,6 +1,9 @@
 //! A session that was found, and how it is read.
 
+use std::fmt::{self, Debug};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use gembridge_unified::UnifiedUsage;
 use serde::Serialize;
@@ -21,7 +24,36 @@ pub struct Located {
     pub project: Option<PathBuf>,
     /// When its newest file was last written, in milliseconds since 1970.
     pub modified: u64,
+    /// The name under which an agent may have written the same session to its own files.
+    pub written_as: Option<String>,
     pub(crate) source: Source,
+}
+
+/// Whoever has sessions in a form that this crate does not know.
+pub trait Supplier: Debug + Send + Sync {
+    /// Reads one of its sessions from its beginning, as [`read`] does.
+    fn read(&self, id: &str, options: ReadOptions, on: &mut dyn FnMut(Piece)) -> Facts;
+
+    /// Another number whenever the session has changed.
+    fn version(&self, id: &str) -> u64;
+}
+
+/// Two are the same when they are one.
+#[derive(Clone)]
+pub(crate) struct Supplied(Arc<dyn Supplier>);
+
+impl PartialEq for Supplied {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Supplied {}
+
+impl fmt::Debug for Supplied {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +63,7 @@ pub(crate) enum Source {
     Database(PathBuf),
     /// A folder of JSON files.
     Folder(PathBuf),
+    Supplied(Supplied),
 }
 
 impl Located {
@@ -38,8 +71,48 @@ impl Located {
     pub fn of_file(agent: Agent, path: impl Into<PathBuf>) -> Self {
         let path = path.into();
         let id = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        let (parent, project, modified) = (None, None, files::modified(&path));
-        Self { agent, id, parent, project, modified, source: Source::Files(vec![path]) }
+        let modified = files::modified(&path);
+        Self::new(agent, id, modified, Source::Files(vec![path]))
+    }
+
+    /// A session of the gateway's own.
+    pub fn supplied(id: String, modified: u64, supplier: Arc<dyn Supplier>) -> Self {
+        Self::new(Agent::Gembridge, id, modified, Source::Supplied(Supplied(supplier)))
+    }
+
+    pub(crate) fn new(agent: Agent, id: String, modified: u64, source: Source) -> Self {
+        Self { agent, id, parent: None, project: None, modified, written_as: None, source }
+    }
+
+    /// Another number whenever the session has changed, as far as the scan that found it can tell.
+    pub fn version(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        match &self.source {
+            Source::Files(paths) => {
+                for path in paths {
+                    (path, files::size_and_time(path)).hash(&mut hasher);
+                }
+            }
+            Source::Database(_) | Source::Folder(_) => self.modified.hash(&mut hasher),
+            Source::Supplied(Supplied(supplier)) => supplier.version(&self.id).hash(&mut hasher),
+        }
+        hasher.finish()
+    }
+
+    /// What to look at for news of the session without another scan: a number that changes with it. `None` where it can
+    /// only be read again.
+    pub fn live_version(&self) -> Option<u64> {
+        match &self.source {
+            Source::Files(_) | Source::Supplied(_) => Some(self.version()),
+            Source::Database(path) => {
+                let mut log = path.as_os_str().to_owned();
+                log.push("-wal");
+                let mut hasher = DefaultHasher::new();
+                [files::size_and_time(path), files::size_and_time(Path::new(&log))].hash(&mut hasher);
+                Some(hasher.finish())
+            }
+            Source::Folder(_) => None,
+        }
     }
 
     /// The files that it is read from.
@@ -47,6 +120,7 @@ impl Located {
         match &self.source {
             Source::Files(paths) => paths,
             Source::Database(path) | Source::Folder(path) => std::slice::from_ref(path),
+            Source::Supplied(_) => &[],
         }
     }
 
@@ -83,6 +157,9 @@ impl Facts {
 
 /// Reads a session from its beginning. Messages come in their order; what is damaged comes as it is met.
 pub fn read(session: &Located, options: ReadOptions, on: &mut dyn FnMut(Piece)) -> Facts {
+    if let Source::Supplied(Supplied(supplier)) = &session.source {
+        return supplier.read(&session.id, options, on);
+    }
     let mut out = Output::new(session.agent, options, session.first_path(), on);
     let mut facts = match session.agent {
         Agent::Gemini => gemini::read(session, &mut out),
@@ -90,6 +167,7 @@ pub fn read(session: &Located, options: ReadOptions, on: &mut dyn FnMut(Piece)) 
         Agent::Codex => codex::read(session, &mut out),
         Agent::OpenCode => opencode::read(session, &mut out),
         Agent::Qwen => qwen::read(session, &mut out),
+        Agent::Gembridge => Facts::default(),
     };
     if session.project.is_some() {
         facts.project.clone_from(&session.project);

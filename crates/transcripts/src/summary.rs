@@ -25,20 +25,43 @@ const TITLE: usize = 80;
 /// Reads a session for its summary. Holds no more than the format needs.
 pub fn summarise(session: &Located) -> Summary {
     let mut summary = Summary::default();
-    let mut first = None;
+    let mut titles = Titles::default();
     let options = ReadOptions { originals: Originals::Leave, tool_names: ToolNames::Extended };
     summary.facts = read(session, options, &mut |piece| match piece {
         Piece::Message(message) => {
             summary.messages += 1;
-            if let Some(prompt) = prompt(&message) {
-                summary.turns += 1;
-                first.get_or_insert(prompt);
-            }
+            summary.turns += u64::from(titles.look(&message) == Looked::Prompt);
         }
         Piece::Damage(damage) => summary.damages.push(damage),
     });
-    summary.title = summary.facts.title.clone().or(first).map(|title| short(&title));
+    summary.title = titles.title(&summary.facts);
     summary
+}
+
+/// Looks for what a session can be called.
+#[derive(Default)]
+pub(crate) struct Titles {
+    first: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Looked {
+    /// A person typed it.
+    Prompt,
+    Other,
+}
+
+impl Titles {
+    pub fn look(&mut self, message: &UnifiedMessage) -> Looked {
+        let Some(prompt) = prompt(message) else { return Looked::Other };
+        self.first.get_or_insert(prompt);
+        Looked::Prompt
+    }
+
+    /// The agent's title, or the beginning of the first prompt.
+    pub fn title(self, facts: &Facts) -> Option<String> {
+        facts.title.clone().or(self.first).map(|title| short(&title))
+    }
 }
 
 /// What a person typed. Results of tools come as messages of the user, too, and are none.

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::fold::{Context, Fold};
-use crate::message::UnifiedMessage;
+use crate::message::{UnifiedMessage, UnifiedUsage};
 
 /// One line of `stream-json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -139,6 +139,19 @@ pub struct TurnUsage {
     pub cache_creation_input_tokens: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_read_input_tokens: Option<u64>,
+}
+
+impl From<TurnUsage> for UnifiedUsage {
+    fn from(usage: TurnUsage) -> Self {
+        Self {
+            input_tokens: usage.input_tokens,
+            output_tokens: usage.output_tokens,
+            thought_tokens: usage.thought_tokens,
+            total_tokens: usage.total_tokens,
+            cache_creation_tokens: usage.cache_creation_input_tokens,
+            cache_read_tokens: usage.cache_read_input_tokens,
+        }
+    }
 }
 
 impl From<&Usage> for TurnUsage {

@@ -18,6 +18,7 @@ use gembridge_drivers::setup::{DriverSetup, HARMLESS, Spares};
 use gembridge_process::{GuardProgram, Spawner};
 use gembridge_store::DiskStore;
 
+use super::import::Import;
 use crate::agents::{self, Agent, Chosen, setup};
 use crate::command::Context;
 use crate::command::run::{Permissions, SessionRequest};
@@ -51,9 +52,10 @@ impl Bridge {
             tracing::info!(?cleared, "cleared what killed runs had left");
         }
         let store = store(request, context)?;
-        let earlier = match request.resume {
-            Some(id) => Some(store.record(id).await.map_err(|error| unknown(id, error))?),
-            None => None,
+        let earlier = match (request.resume, &request.import) {
+            (Some(id), _) => Some(store.record(id).await.map_err(|error| unknown(id, error))?),
+            (None, Some(import)) => Some(imported(import, request, store.as_ref()).await?),
+            (None, None) => None,
         };
         let agent = agent(request, earlier.as_ref(), context)?;
         if let Chosen::BuiltIn(lacking) = &agent.chosen {
@@ -61,10 +63,14 @@ impl Bridge {
         }
         let workspace = workspace(request, earlier.as_ref(), &agent);
         let spawner = Spawner::new(GuardProgram::this_binary()).context("cannot prepare to start the agent")?;
-        let setup = DriverSetup {
+        let mut setup = DriverSetup {
             model: request.model.as_deref().map(str::to_owned),
             ..setup::of(&agent, workspace.clone(), context, spawner.clone())
         };
+        // The agent looks for its own session where it wrote it: in the operator's home.
+        if let (Some(login), true) = (&mut setup.login, request.is_loaded_by_its_writer()) {
+            login.private_home = false;
+        }
         let name = AgentName::new(agent.profile.name.as_str());
         let driver = setup.start(Spares::None);
         let policy = match request.permissions {
@@ -119,6 +125,11 @@ fn store(request: &SessionRequest, context: &Context) -> Result<Arc<dyn Store>, 
         // A disk that is full or broken is no reason to answer and forget.
         Err(error) => Err(CommandError::new(ExitCode::Failed, error.to_string())),
     }
+}
+
+async fn imported(import: &Import, request: &SessionRequest, store: &dyn Store) -> Result<SessionRecord, CommandError> {
+    let stored = import.store(&request.agent.profile.name, store).await;
+    stored.map_err(|error| CommandError::new(ExitCode::Failed, error.to_string()))
 }
 
 fn unknown(id: SessionId, error: StoreError) -> CommandError {

@@ -88,8 +88,16 @@ Examples:
   gembridge sessions show 41f6ab9a --full
   gembridge sessions export 41f6ab9a --format html > session.html
   gembridge sessions export 41f6ab9a --format jsonl | jq -r 'select(.role == \"user\")'
+  gembridge sessions search flaky test                 who said that, and how to go on with it
+  gembridge sessions search '\"connection refused\" inde*' --agent codex
+  gembridge sessions stats                             tokens by day, agent, model and project
+  gembridge sessions stats --by model --since 2026-11-01 --json
+  gembridge sessions watch                             what an agent in this folder is doing right now
+  gembridge sessions resume 41f6ab9a                   a chat with the agent that wrote it
+  gembridge sessions resume 41f6ab9a --agent codex 'go on'
 
-The files of Claude Code, Codex, Gemini CLI, OpenCode and Qwen Code are read where the agents keep them, and never written.
+The files of Claude Code, Codex, Gemini CLI, OpenCode and Qwen Code are read where the agents keep them, and never written;
+the gateway's own sessions are read from its store. Costs come from `[prices.MODEL]` in the settings.
 ",
     ),
     (

@@ -9,6 +9,7 @@ use gembridge_core::model::SessionId;
 use gembridge_drivers::profile;
 
 use crate::agents::{self, Agent};
+use crate::app::import::Import;
 use crate::cli::args::{AgentArgs, ChatArgs, Driver, OutputFormat, RunArgs};
 use crate::config::settings::Policy;
 use crate::config::trust::Trust;
@@ -39,7 +40,16 @@ pub struct SessionRequest {
     pub workspace: Option<PathBuf>,
     pub permissions: Permissions,
     pub resume: Option<SessionId>,
+    /// A session of an agent's own that is gone on with.
+    pub import: Option<Import>,
     pub author: Author,
+}
+
+impl SessionRequest {
+    /// Whether the agent shall find a session that it wrote without us.
+    pub fn is_loaded_by_its_writer(&self) -> bool {
+        self.import.as_ref().is_some_and(|import| import.agent_session.is_some())
+    }
 }
 
 /// Who wrote the prompt.
@@ -82,13 +92,15 @@ impl Permissions {
 }
 
 pub fn run(args: &RunArgs, context: &Context) -> CommandResult {
-    let author = match args.prompt.as_deref() {
-        None | Some("-") => Author::Pipe,
-        Some(_) => Author::Person,
-    };
+    let author = author(args.prompt.as_deref().unwrap_or("-"));
     let session = session(&args.agent, author, context)?;
     let request = RunRequest { prompt: prompt(args.prompt.as_deref())?, session, output: args.output_format };
     crate::app::run(&request, context)
+}
+
+/// Who wrote what is the prompt of a command.
+pub fn author(typed: &str) -> Author {
+    if typed == "-" { Author::Pipe } else { Author::Person }
 }
 
 pub fn chat(args: &ChatArgs, context: &Context) -> CommandResult {
@@ -117,6 +129,16 @@ pub fn agent_flag(agent: Option<&str>) -> Option<Flag> {
 }
 
 fn session(args: &AgentArgs, author: Author, context: &Context) -> Result<SessionRequest, CommandError> {
+    session_with(agents::choose(&context.profiles, &context.config)?, args, author, context)
+}
+
+/// The same with an agent that was chosen already.
+pub fn session_with(
+    agent: Agent,
+    args: &AgentArgs,
+    author: Author,
+    context: &Context,
+) -> Result<SessionRequest, CommandError> {
     let workspace = args.cwd.as_deref().map(|folder| trusted(folder, context)).transpose()?;
     let settings = &context.config.settings.permissions;
     // What was typed counts for this once; otherwise a workspace may have a policy of its own.
@@ -128,7 +150,6 @@ fn session(args: &AgentArgs, author: Author, context: &Context) -> Result<Sessio
         Some(policy) => Permissions::typed(policy),
         None => Permissions::standing(of_workspace().unwrap_or(settings.policy)),
     };
-    let agent = agents::choose(&context.profiles, &context.config)?;
     let spoken = agent.profile.driver;
     if args.driver.is_some_and(|Driver::Acp| spoken != profile::Driver::Acp) {
         let message = format!("agent `{}` speaks `{}`; leave `--driver` out", agent.profile.name, spoken.as_str());
@@ -141,6 +162,7 @@ fn session(args: &AgentArgs, author: Author, context: &Context) -> Result<Sessio
         permissions,
         workspace,
         resume: args.resume,
+        import: None,
         author,
     })
 }
@@ -165,7 +187,7 @@ fn trusted(folder: &Path, context: &Context) -> Result<PathBuf, CommandError> {
     )))
 }
 
-fn prompt(typed: Option<&str>) -> Result<String, CommandError> {
+pub fn prompt(typed: Option<&str>) -> Result<String, CommandError> {
     let prompt = match typed {
         Some(prompt) if prompt != "-" => prompt.to_owned(),
         _ => read_prompt(std::io::stdin())?,

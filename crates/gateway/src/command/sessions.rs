@@ -1,11 +1,16 @@
-//! `gembridge sessions`: earlier conversations, out of the agents' own session files.
+//! `gembridge sessions`: earlier conversations, out of the agents' own session files and the gateway's store.
 
 mod clip;
 mod export;
 mod list;
+mod own;
 mod progress;
+mod resume;
+mod search;
 mod show;
-mod tool_line;
+mod stats;
+pub mod tool_line;
+mod watch;
 
 use std::path::{Path, PathBuf};
 
@@ -16,6 +21,7 @@ use gembridge_unified::tool_names::ToolNames;
 
 use crate::cli::args::sessions::{ExportFormat, Names, ReadingArgs, SessionsCommand};
 use crate::config::Environment;
+use crate::config::folders::ensure_private;
 use crate::config::trust::Trust;
 use crate::exit::{CommandError, CommandResult, ExitCode};
 
@@ -32,6 +38,10 @@ pub fn run(command: &SessionsCommand, context: &Context) -> CommandResult {
             let format = if args.json { ExportFormat::Json } else { args.format };
             export::run(args.id.as_deref(), format, args.reading.options(), context)
         }
+        SessionsCommand::Search(args) => search::run(args, context),
+        SessionsCommand::Stats(args) => stats::run(args, context),
+        SessionsCommand::Watch(args) => watch::run(args, context),
+        SessionsCommand::Resume(args) => return resume::run(args, context),
     }?;
     Ok(ExitCode::Success)
 }
@@ -52,9 +62,25 @@ impl ReadingArgs {
 fn scan(context: &Context) -> Result<Scan, CommandError> {
     let mut known_projects: Vec<_> = present_folder()?.ancestors().map(Path::to_owned).collect();
     known_projects.extend(Trust::load(&context.config.folders.config)?.folders().into_iter().map(Path::to_owned));
-    let scan = Library { roots: roots(&context.config.environment), known_projects }.scan();
+    let mut scan = Library { roots: roots(&context.config.environment), known_projects }.scan();
     warn(&scan.damages);
+    add_own(&mut scan, context);
     Ok(scan)
+}
+
+/// The gateway's own sessions. That they cannot be read is no reason to withhold the others.
+fn add_own(scan: &mut Scan, context: &Context) {
+    let folders = &context.config.folders;
+    let folder = folders.sessions();
+    if !folder.exists() {
+        return;
+    }
+    let own = ensure_private(&folders.cache).map_err(|error| error.to_string());
+    let own = own.and_then(|()| own::sessions(&folder, &folders.cache).map_err(|error| error.to_string()));
+    match own {
+        Ok(own) => scan.add(own, folder),
+        Err(error) => tracing::warn!("the sessions of the gateway are left out: {error}"),
+    }
 }
 
 /// Where each agent keeps its sessions, unless its own variable says otherwise.

@@ -8,7 +8,9 @@ use gembridge_drivers::profile::AgentConfig;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::value::{AbsolutePath, Count, HostName, Listed, ModelName, Nice, Port, Secret, Size, Span, Switch, Tally};
+use super::value::{
+    AbsolutePath, Count, HostName, Listed, ModelName, Nice, Port, Price, Secret, Size, Span, Switch, Tally,
+};
 
 /// Settings of gembridge. A key that is left out has the default shown here.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -27,6 +29,9 @@ pub struct Settings {
     pub log: LogSettings,
     /// What a client calls a model → what the agent calls it.
     pub models: BTreeMap<String, ModelName>,
+    /// What a million tokens of a model cost, for `gembridge sessions stats`. A model of a longer name, such as one with a
+    /// date, has the price of the name that it begins with.
+    pub prices: BTreeMap<String, PriceSettings>,
     /// Agents of your own, and changes to the known ones, by name.
     #[serde(skip_serializing)]
     pub agents: BTreeMap<String, AgentConfig>,
@@ -203,6 +208,18 @@ impl Default for SessionSettings {
     fn default() -> Self {
         Self { keep_days: Tally(30), keep_mb: Tally(10_240) }
     }
+}
+
+/// What a million tokens cost, in the currency that you like.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PriceSettings {
+    pub input: Price,
+    pub output: Price,
+    /// Read from a cache; without it as `input`.
+    pub cache_read: Option<Price>,
+    /// Written to a cache; without it as `input`.
+    pub cache_write: Option<Price>,
 }
 
 /// How long a turn may take. Both clocks stand still while it waits for a person or a tool of the client.

@@ -3,9 +3,11 @@
 mod amount;
 mod list;
 mod name;
+mod price;
 mod secret;
 
 pub use amount::{Count, Nice, Port, Size, Span, Tally};
 pub use list::{HostName, Listed, Switch};
 pub use name::{AbsolutePath, ModelName};
+pub use price::Price;
 pub use secret::Secret;

@@ -8,27 +8,27 @@ use serde_json::Value;
 
 use crate::support::home::Home;
 
-const CLAUDE: &str = "41f6ab9a-7d9c-4301-83a2-9d0f81cb2d62";
+pub const CLAUDE: &str = "41f6ab9a-7d9c-4301-83a2-9d0f81cb2d62";
 const CODEX: &str = "01a1e3cf-d729-7f52-b319-5efdf6ea15b1";
-const GEMINI: &str = "bbbbbbbb-0000-4000-8000-000000000001";
+pub const GEMINI: &str = "bbbbbbbb-0000-4000-8000-000000000001";
 
-fn fixture(below: &str) -> PathBuf {
+pub fn fixture(below: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/transcripts").join(below)
 }
 
-fn put(home: &Home, below: &str, recorded: &str) {
+pub fn put(home: &Home, below: &str, recorded: &str) {
     let text = fs::read(fixture(recorded)).unwrap();
     write(home, below, text);
 }
 
-fn write(home: &Home, below: &str, text: impl AsRef<[u8]>) {
+pub fn write(home: &Home, below: &str, text: impl AsRef<[u8]>) {
     let path = home.path(below);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(path, text).unwrap();
 }
 
 /// Every agent has a session of `/workspace`.
-fn home() -> Home {
+pub fn home() -> Home {
     let home = Home::new();
     put(&home, ".gemini/tmp/workspace/chats/session-a.jsonl", "gemini/0.61.0/headless_yolo_tools_summary.jsonl");
     put(&home, &format!(".claude/projects/-workspace/{CLAUDE}.jsonl"), &format!("claude/2.1.312/{CLAUDE}.jsonl"));

@@ -104,7 +104,7 @@ fn commit(connection: &Connection, group: impl Iterator<Item = Work>) {
 }
 
 /// What a failure of `SQLite` means to whoever asked.
-fn refusal(error: &rusqlite::Error) -> StoreError {
+pub(super) fn refusal(error: &rusqlite::Error) -> StoreError {
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => StoreError::Full,
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => StoreError::Damaged(error.to_string()),

@@ -49,5 +49,5 @@ fn session(path: &Path, kind: Kind<'_>) -> Option<Located> {
         Kind::SubagentBeside => of_session,
     };
     let source = Source::Files(vec![path.to_owned()]);
-    Some(Located { agent: Agent::Claude, id, parent, project, modified: files::modified(path), source })
+    Some(Located { parent, project, ..Located::new(Agent::Claude, id, files::modified(path), source) })
 }

@@ -45,7 +45,7 @@ fn session(path: &Path) -> Option<Located> {
     let (project, parent) = (project.flatten(), spawned_by);
     let source = Source::Files(vec![path.to_owned()]);
     let id = id.unwrap_or(of_name);
-    Some(Located { agent: Agent::Codex, id, parent, project, modified: files::modified(path), source })
+    Some(Located { parent, project, ..Located::new(Agent::Codex, id, files::modified(path), source) })
 }
 
 /// The folder that the session tells, or in older versions what Codex told the model.

@@ -66,7 +66,7 @@ fn session(agent: Agent, path: &Path, projects: &Projects, folder: &Path, parent
     let id = head.id.unwrap_or_else(|| path.file_stem().unwrap_or_default().to_string_lossy().into_owned());
     let project = projects.of_folder(folder).or_else(|| projects.of_hash(head.hash.as_deref()?)).or(head.folder);
     let source = Source::Files(vec![path.to_owned()]);
-    Some(Located { agent, id, parent, project, modified: files::modified(path), source })
+    Some(Located { parent, project, ..Located::new(agent, id, files::modified(path), source) })
 }
 
 /// What the beginning of a file tells.

@@ -18,12 +18,9 @@ pub(crate) fn sessions(root: &Path, damages: &mut Vec<Damage>) -> Vec<Located> {
     if files::regular_files(root).contains(&path) {
         match database::sessions(&path) {
             Ok(sessions) => found.extend(sessions.into_iter().map(|session| Located {
-                agent: Agent::OpenCode,
-                id: session.id,
                 parent: session.parent,
                 project: Some(session.directory),
-                modified: session.updated,
-                source: Source::Database(path.clone()),
+                ..Located::new(Agent::OpenCode, session.id, session.updated, Source::Database(path.clone()))
             })),
             Err(error) => damages.push(Damage { path, line: None, reason: error.to_string() }),
         }
@@ -44,12 +41,10 @@ fn in_folder(path: &Path, storage: &Path) -> Option<Located> {
     let id = path.file_stem()?.to_str()?.to_owned();
     let session: Value = files::small_text(path).and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
     let updated = session["time"]["updated"].as_u64();
+    let modified = updated.unwrap_or_else(|| files::modified(path));
     Some(Located {
-        agent: Agent::OpenCode,
-        id,
         parent: session["parentID"].as_str().map(str::to_owned),
         project: session["directory"].as_str().map(PathBuf::from),
-        modified: updated.unwrap_or_else(|| files::modified(path)),
-        source: Source::Folder(storage.to_owned()),
+        ..Located::new(Agent::OpenCode, id, modified, Source::Folder(storage.to_owned()))
     })
 }

@@ -37,5 +37,5 @@ fn session(path: &Path, parent: Option<String>) -> Option<Located> {
     let id = path.file_stem()?.to_str()?.to_owned();
     let project = files::look_at_head(path, |record: &Value| record["cwd"].as_str().map(PathBuf::from));
     let source = Source::Files(vec![path.to_owned()]);
-    Some(Located { agent: Agent::Qwen, id, parent, project, modified: files::modified(path), source })
+    Some(Located { parent, project, ..Located::new(Agent::Qwen, id, files::modified(path), source) })
 }

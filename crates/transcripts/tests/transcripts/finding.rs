@@ -13,7 +13,7 @@ const OLD: &str = "gemini/0.11.3/acp_session-490e8150.json";
 const HASH: &str = "c52ddf65534b7b46035084358ab7902be4bfef220bdb503ac7039cc861905b05";
 
 /// One session of each agent, all begun in `/workspace`.
-fn everything() -> Home {
+pub fn everything() -> Home {
     Home::new()
         .with_fixture(".gemini/tmp/workspace/chats/session-a.jsonl", RECORDED)
         .with_file(".gemini/tmp/workspace/.project_root", "/workspace")

@@ -38,7 +38,7 @@ fn compare(path: &Path, actual: &Value) {
 }
 
 /// The sessions below a folder of fixtures.
-fn recorded(folder: &str) -> Vec<PathBuf> {
+pub fn recorded(folder: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![fixture(folder)];
     while let Some(folder) = folders.pop() {

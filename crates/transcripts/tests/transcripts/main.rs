@@ -10,3 +10,5 @@ mod home;
 mod opencode;
 mod properties;
 mod qwen;
+mod searching;
+mod spending;

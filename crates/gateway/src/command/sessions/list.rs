@@ -1,7 +1,7 @@
 //! `gembridge sessions list`: what there is, in a line each.
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use gembridge_transcripts::{Agent, Located, Scan, Summary, summarise};
@@ -42,7 +42,7 @@ struct Report {
 pub fn run(args: &ListSessionsArgs, context: &Context) -> Result<(), CommandError> {
     let scan = scan(context)?;
     let chosen = chosen(args, &scan)?;
-    let mut progress = Progress::new(context.terminal, chosen.len());
+    let mut progress = Progress::new(context.terminal, "reading sessions", chosen.len());
     let mut reports = Vec::with_capacity(chosen.len());
     for (done, session) in chosen.iter().enumerate() {
         progress.at(done);
@@ -69,20 +69,23 @@ fn chosen<'a>(args: &ListSessionsArgs, scan: &'a Scan) -> Result<Vec<&'a Located
     Ok(found.into_iter().filter(is_wanted).take(args.limit.unwrap_or(usize::MAX)).collect())
 }
 
-/// Agents write the real path of their folder.
 fn project(args: &ListSessionsArgs) -> Result<PathBuf, CommandError> {
-    let folder = match &args.project {
-        Some(folder) => std::path::absolute(folder).unwrap_or_else(|_| folder.clone()),
-        None => present_folder()?,
-    };
-    // A folder that is gone still has sessions.
-    Ok(folder.canonicalize().unwrap_or(folder))
+    match &args.project {
+        Some(folder) => Ok(real(folder)),
+        None => Ok(real(&present_folder()?)),
+    }
 }
 
-fn agent(name: &str) -> Result<Agent, CommandError> {
-    Agent::ALL.into_iter().find(|agent| agent.name() == name).ok_or_else(|| {
+/// Agents write the real path of their folder. A folder that is gone still has sessions.
+pub(super) fn real(folder: &Path) -> PathBuf {
+    let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
+    folder.canonicalize().unwrap_or(folder)
+}
+
+pub(super) fn agent(name: &str) -> Result<Agent, CommandError> {
+    Agent::of_name(name).ok_or_else(|| {
         let names = Agent::ALL.map(Agent::name).join("`, `");
-        CommandError::usage(format!("session files of agent `{name}` are not known; known are `{names}`"))
+        CommandError::usage(format!("session files of agent `{name}` are not known; known are `{names}`, `gembridge`"))
     })
 }
 
@@ -151,7 +154,7 @@ fn table(reports: &[Report], scan: &Scan, scope: Scope, style: Style) -> String 
 }
 
 /// As much of an id as means this session and no other. `sorted` are all ids.
-fn short<'a>(id: &'a str, sorted: &[&str]) -> &'a str {
+pub(super) fn short<'a>(id: &'a str, sorted: &[&str]) -> &'a str {
     let least = if id.starts_with("ses_") { 12 } else { 8 };
     let at = sorted.partition_point(|other| *other < id);
     // Whatever shares the longest beginning stands next to it.

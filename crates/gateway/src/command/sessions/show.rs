@@ -28,7 +28,7 @@ pub fn run(args: &ShowSessionArgs, context: &Context) -> Result<(), CommandError
     warn(&summary.damages);
     terminal::print(&heading(session.agent.name(), &summary, style))?;
     let detail = if args.full { Detail::Full } else { Detail::Lines };
-    let mut page = Page { style, detail, called: HashMap::new() };
+    let mut page = Page::new(style, detail);
     let mut printed = Ok(());
     read(session, args.reading.options(), &mut |piece| {
         if let Piece::Message(message) = piece
@@ -41,7 +41,7 @@ pub fn run(args: &ShowSessionArgs, context: &Context) -> Result<(), CommandError
     terminal::print(&page.finish())
 }
 
-fn heading(agent: &str, summary: &Summary, style: Style) -> String {
+pub(super) fn heading(agent: &str, summary: &Summary, style: Style) -> String {
     let facts = &summary.facts;
     let title = summary.title.as_deref().unwrap_or("(no title)");
     let mut known = vec![agent.to_owned()];
@@ -59,14 +59,14 @@ fn heading(agent: &str, summary: &Summary, style: Style) -> String {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Detail {
+pub(super) enum Detail {
     /// A call is one line.
     Lines,
     /// With what went in and came out.
     Full,
 }
 
-struct Page {
+pub(super) struct Page {
     style: Style,
     detail: Detail,
     /// Calls whose result has not been met: some agents write it into a later message.
@@ -74,15 +74,25 @@ struct Page {
 }
 
 impl Page {
+    pub(super) fn new(style: Style, detail: Detail) -> Self {
+        Self { style, detail, called: HashMap::new() }
+    }
+
     fn message(&mut self, message: &UnifiedMessage) -> String {
-        let mut out = String::new();
         match &message.content {
-            Body::Text(text) => self.text(message.role, text, &mut out),
-            Body::Blocks(blocks) => {
-                for block in blocks {
-                    self.block(message.role, block, &mut out);
-                }
+            Body::Text(text) => {
+                let mut out = String::new();
+                self.text(message.role, text, &mut out);
+                out
             }
+            Body::Blocks(blocks) => self.blocks(message.role, blocks),
+        }
+    }
+
+    pub(super) fn blocks(&mut self, role: Role, blocks: &[Block]) -> String {
+        let mut out = String::new();
+        for block in blocks {
+            self.block(role, block, &mut out);
         }
         out
     }
