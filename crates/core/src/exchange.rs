@@ -30,6 +30,7 @@ mod stop_sequences;
 mod surrogate;
 mod token_count;
 mod token_estimate;
+mod turn_ledger;
 mod turn_reader;
 
 use std::sync::Arc;
@@ -51,6 +52,7 @@ pub use sink::{AnswerSink, Finish, Piece};
 pub use token_count::TokenCount;
 
 use self::premade::PremadeSessions;
+use self::turn_ledger::TurnLedger;
 use crate::error::Error;
 use crate::model::SessionId;
 use crate::session::{Sessions, Viewer};
@@ -76,6 +78,7 @@ pub struct Exchanges {
     catalog: Arc<Catalog>,
     conversations: Arc<Conversations>,
     premade: PremadeSessions,
+    ledger: TurnLedger,
     config: ExchangeConfig,
     /// Turns that are being ended because their client left, and sessions that are being made ahead.
     tasks: TaskTracker,
@@ -86,6 +89,7 @@ impl Exchanges {
         Arc::new(Self {
             conversations: Arc::new(Conversations::new(config.conversations)),
             premade: PremadeSessions::default(),
+            ledger: TurnLedger::default(),
             sessions,
             catalog,
             config,

@@ -26,4 +26,4 @@ pub use prompt::{Prompt, blocks_with_names};
 pub use text::Text;
 pub use time::Timestamp;
 pub use tool::{Location, Opaque, ToolCall, ToolContent, ToolKind, ToolStatus};
-pub use usage::Usage;
+pub use usage::{Usage, UsageScope};

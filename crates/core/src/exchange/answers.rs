@@ -6,13 +6,13 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use super::Exchanges;
-use super::conversations::{Held, Owner};
+use super::conversations::Owner;
 use super::ending::Ending;
 use super::error::ExchangeError;
 use super::plan::{AnswerPlan, Plan};
 use super::queue_clock::QueueClock;
 use super::required_output::Unmet;
-use super::sink::{AnswerPieces, AnswerSink, Piece, PieceQueue};
+use super::sink::{AnswerPieces, AnswerSink, Finish, Piece, PieceQueue};
 use super::start::{RetryContext, StartedAnswer, ask_again, begin, refuse_calls};
 use super::started_turn::StartedTurn;
 use super::token_count::{TokenCount, TokenTally};
@@ -310,6 +310,9 @@ impl Exchange {
                 }
                 let choice = &mut self.choices[answer];
                 if let Some(reader) = &mut choice.reader {
+                    if let Some(earlier) = self.exchanges.ledger.find(turn.held()) {
+                        reader.go_on_from(earlier);
+                    }
                     reader.know(waiting);
                 }
                 choice.stage = Stage::Running(Box::new(Running { turn, owner, retry }));
@@ -362,13 +365,18 @@ impl Exchange {
             other => other,
         };
         self.tally.add(reader.tokens());
+        match &ending {
+            Ending::Parked(_) | Ending::Finished(Finish::ToolCalls) => {
+                self.exchanges.ledger.note(running.turn.held(), reader.tokens_of_turn());
+            }
+            _ => self.exchanges.ledger.forget(running.turn.held()),
+        }
         let Running { mut turn, owner, .. } = *running;
         let finish = match ending {
             Ending::Finished(finish) => {
                 turn.ended();
                 if let Some(fingerprint) = reader.into_fingerprint() {
-                    let held = Held { session: turn.session(), turn: turn.id() };
-                    self.exchanges.conversations.remember(&owner, fingerprint.mark(), held);
+                    self.exchanges.conversations.remember(&owner, fingerprint.mark(), turn.held());
                 }
                 finish
             }

@@ -13,6 +13,7 @@ use super::history::{fit, for_prompts, news};
 use super::output_checker::RequiredOutput;
 use super::request::{FollowUp, NamedSession, Request, ToolChoice};
 use super::resume::Resume;
+use super::token_estimate;
 use super::turn_reader::ReaderOptions;
 use crate::model::{ClientId, ClientTool, Content, Message, Prompt, Role, TurnId, blocks_with_names};
 use crate::session::{SessionHandle, Viewer};
@@ -215,6 +216,8 @@ impl Exchanges {
             show_tools: self.config.show_agent_tools,
             calls,
             required,
+            request: token_estimate::of_request(&conversation, &offer.tools)
+                + instruction.as_deref().map_or(0, token_estimate::of_text),
         };
         Ok(Plan { resolved, owner, answers, options, fingerprint, left_out })
     }

@@ -60,7 +60,7 @@ fn options() -> impl Strategy<Value = ReaderOptions> {
         let at_once = if many && ids == CallIds::Told { AtOnce::Many } else { AtOnce::One };
         let offered = Arc::new([ClientTool { name: "tool".into(), description: None, schema: None }]);
         let calls = CallOptions { choice: ToolChoice::Auto, offered, ids, at_once, strict: None };
-        ReaderOptions { stop: vec!["aa".into()], limit, show_tools: false, calls, required }
+        ReaderOptions { stop: vec!["aa".into()], limit, show_tools: false, calls, required, request: 0 }
     })
 }
 

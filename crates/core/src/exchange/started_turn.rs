@@ -5,6 +5,7 @@ use std::task::{Context, Poll};
 
 use tokio_util::task::TaskTracker;
 
+use super::conversations::Held;
 use super::queue_clock::QueueClock;
 use crate::error::Error;
 use crate::log::{Attachment, Batch, LogEntry};
@@ -61,6 +62,10 @@ impl StartedTurn {
 
     pub(super) fn id(&self) -> TurnId {
         self.turn
+    }
+
+    pub(super) fn held(&self) -> Held {
+        Held { session: self.session(), turn: self.turn }
     }
 
     /// Waits until the agent has the prompt.

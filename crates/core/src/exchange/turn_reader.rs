@@ -39,6 +39,8 @@ pub(super) struct ReaderOptions {
     pub show_tools: bool,
     pub calls: CallOptions,
     pub required: RequiredOutput,
+    /// About how much a model reads of the request, in quarters of a token.
+    pub request: u64,
 }
 
 impl TurnReader {
@@ -54,7 +56,7 @@ impl TurnReader {
             refused: RefusedAsks::default(),
             held: HeldAnswer::new(options.required),
             fingerprint,
-            tokens: AnswerTokens::default(),
+            tokens: AnswerTokens::to(options.request),
             heard: false,
             said: false,
             mid_line: false,
@@ -74,6 +76,16 @@ impl TurnReader {
     /// The tokens so far.
     pub(super) fn tokens(&self) -> TokenCount {
         self.tokens.sum()
+    }
+
+    /// The tokens of all answers of the turn so far, for its next answer.
+    pub(super) fn tokens_of_turn(&self) -> TokenCount {
+        self.tokens.of_turn()
+    }
+
+    /// The turn had answers before this one.
+    pub(super) fn go_on_from(&mut self, earlier: TokenCount) {
+        self.tokens.go_on_from(earlier);
     }
 
     /// Calls that wait from before.
@@ -111,6 +123,7 @@ impl TurnReader {
                 self.say(&words, out)
             }
             Event::ToolCall(call) => {
+                self.tokens.tool();
                 let result = self.tools.as_mut().and_then(|tools| tools.update(call))?;
                 // A heading is one only at the beginning of a line.
                 if self.mid_line { self.say(&format!("\n\n{result}"), out) } else { self.say(&result, out) }
@@ -132,12 +145,8 @@ impl TurnReader {
                 None
             }
             Event::Ended(outcome) => Some(self.on_ended(outcome, out)),
-            Event::Prompted { prompt, .. } => {
-                self.tokens.prompt(&prompt.blocks());
-                None
-            }
-            Event::Returned { result, .. } => {
-                self.tokens.prompt(&result.content);
+            Event::Context { used, .. } => {
+                self.tokens.context(*used);
                 None
             }
             Event::Asked(ask) => {
@@ -152,7 +161,8 @@ impl TurnReader {
             | Event::HistoryReplayed { .. }
             | Event::Admitted
             | Event::Plan(_)
-            | Event::Context { .. }
+            | Event::Prompted { .. }
+            | Event::Returned { .. }
             | Event::Mode(_)
             | Event::Model(_)
             | Event::Commands(_)
@@ -296,7 +306,7 @@ impl TurnReader {
                 Verdict::Done => held.take_text(),
                 Verdict::Output(output) => String::from_utf8_lossy(&output.0).into_owned(),
                 Verdict::Again(prompt) => {
-                    self.tokens.begin_turn();
+                    self.tokens.begin_turn(&prompt.blocks());
                     return Some(Ending::Again(prompt));
                 }
                 Verdict::Failed(message) => return Some(Ending::Unmet(held.unmet(), message)),

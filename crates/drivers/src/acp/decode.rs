@@ -9,7 +9,7 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 use gembridge_core::driver::AgentStop;
-use gembridge_core::model::{Event, Stop, Text, Usage};
+use gembridge_core::model::{Event, Stop, Text, Usage, UsageScope};
 use serde_json::value::RawValue;
 
 use super::wire::{Envelope, PromptResponse, RpcError, TokenUsage, UpdateLine};
@@ -139,6 +139,7 @@ pub(super) fn usage(tokens: &TokenUsage) -> Usage {
         cached_read: tokens.cached_read,
         cached_write: tokens.cached_write,
         total: tokens.total,
+        scope: UsageScope::Turn,
     }
 }
 

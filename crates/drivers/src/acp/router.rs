@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use gembridge_core::driver::{Signal, Update};
 use gembridge_core::model::{
-    Answer, AnsweredBy, Ask, AskBody, Dialect, Event, Frame, Subject, Text, ToolCall, ToolStatus,
+    Answer, AnsweredBy, Ask, AskBody, Dialect, Event, Frame, Subject, Text, ToolCall, ToolStatus, Usage, UsageScope,
 };
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -39,7 +39,7 @@ impl Router {
     }
 
     pub(super) fn route(&self, table: &mut RoutingTable, line: &[u8], frame: Bytes, now: Instant, routed: &mut Routed) {
-        if usual_end(table, line) {
+        if self.usual_end(table, line) {
             return;
         }
         match decode::message(line, &frame, table.shapes()) {
@@ -75,7 +75,7 @@ impl Router {
         let update = self.quirky_text(event, frame);
         deliver(table, session, update, now, routed);
         if let Some(usage) = used {
-            deliver(table, session, Update::ours(Event::Usage(usage)), now, routed);
+            deliver(table, session, Update::ours(Event::Usage(self.counted(usage))), now, routed);
         }
     }
 
@@ -255,7 +255,7 @@ impl Router {
             Pending::Prompt { session } => {
                 let end = match result {
                     Ok(raw) => match decode::prompt_response(raw.get()) {
-                        Ok((stop, usage)) => Signal::Done { stop, usage },
+                        Ok((stop, usage)) => Signal::Done { stop, usage: usage.map(|usage| self.counted(usage)) },
                         Err(unread) => Signal::Failed(error::protocol(&self.agent, unread)),
                     },
                     Err(rpc) => Signal::Failed(error::failure(&self.agent, &self.quirks, &rpc)),
@@ -276,6 +276,23 @@ impl Router {
         }
     }
 
+    /// The end of a turn as nearly every agent writes it, read in one pass. Whether the line was one.
+    fn usual_end(&self, table: &mut RoutingTable, line: &[u8]) -> bool {
+        let Some((id, result)) = decode::usual_response(line) else { return false };
+        let Some(session) = table.prompted(id) else { return false };
+        let Ok((stop, usage)) = decode::prompt_response(result) else { return false };
+        table.forget(id);
+        let usage = usage.map(|usage| self.counted(usage));
+        prompt_ended(table, &session, Signal::Done { stop, usage });
+        true
+    }
+
+    /// A report of tokens, with what it counts.
+    fn counted(&self, usage: Usage) -> Usage {
+        let scope = if self.has(Quirk::UsageOfLastCall) { UsageScope::Call } else { UsageScope::Turn };
+        Usage { scope, ..usage }
+    }
+
     fn name_tool(&self, call: &mut ToolCall) {
         if call.name.is_none()
             && self.has(Quirk::ToolNameInCallId)
@@ -284,16 +301,6 @@ impl Router {
             call.name = Some(name.into());
         }
     }
-}
-
-/// The end of a turn as nearly every agent writes it, read in one pass. Whether the line was one.
-fn usual_end(table: &mut RoutingTable, line: &[u8]) -> bool {
-    let Some((id, result)) = decode::usual_response(line) else { return false };
-    let Some(session) = table.prompted(id) else { return false };
-    let Ok((stop, usage)) = decode::prompt_response(result) else { return false };
-    table.forget(id);
-    prompt_ended(table, &session, Signal::Done { stop, usage });
-    true
 }
 
 fn prompt_ended(table: &mut RoutingTable, session: &str, end: Signal) {

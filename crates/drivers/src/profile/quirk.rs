@@ -41,6 +41,8 @@ pub enum Quirk {
     /// A turn that is cancelled or fails leaves the agent's memory, its prompt too: as a model the agent is replaced by one
     /// that is told what was said.
     CutTurnsAreForgotten,
+    /// The tokens that it reports are those of its last model call, not of all calls of the turn: they are counted as such.
+    UsageOfLastCall,
 }
 
 impl Quirk {
@@ -61,5 +63,6 @@ impl Quirk {
         Self::ThoughtSubjectMarkup,
         Self::ToolNameInCallId,
         Self::CutTurnsAreForgotten,
+        Self::UsageOfLastCall,
     ];
 }

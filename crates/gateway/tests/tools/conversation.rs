@@ -11,6 +11,8 @@ pub struct Conversation<'a> {
     tools: Value,
     pub model: &'static str,
     pub messages: Vec<Value>,
+    /// The tokens of the prompt of each answer that came.
+    pub prompt_tokens: Vec<u64>,
 }
 
 /// A call of a tool, as the client reads it.
@@ -29,7 +31,7 @@ impl<'a> Conversation<'a> {
     pub fn with_key(gateway: &'a Gateway, key: &str, tools: &[&str], prompt: &str) -> Self {
         let messages = vec![json!({"role": "user", "content": prompt})];
         let tools = tools.iter().map(|name| tool(name)).collect();
-        Self { gateway, key: key.to_owned(), tools, model: "default", messages }
+        Self { gateway, key: key.to_owned(), tools, model: "default", messages, prompt_tokens: Vec::new() }
     }
 
     /// A client that comes with what was said before.
@@ -81,6 +83,7 @@ impl<'a> Conversation<'a> {
         let answer = self.answer();
         assert_eq!(answer.status, 200, "{}", answer.body);
         let choice = answer.json()["choices"][0].clone();
+        self.prompt_tokens.extend(answer.json()["usage"]["prompt_tokens"].as_u64());
         self.messages.push(choice["message"].clone());
         choice
     }

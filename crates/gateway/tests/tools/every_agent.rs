@@ -67,6 +67,9 @@ fn client_tools_work_with(agent: Agent) {
     talk.give(&calls[0], "a plum of the tests");
     assert_eq!(talk.text(), "done");
     assert!(served.model.asked().last().unwrap().contains("a plum of the tests"), "the model reads the result");
+    // The fakes report the same context for each call of the model; the agents report it in four ways.
+    let context = if agent == Agent::Gemini { 900..1_500 } else { 8..16 };
+    assert!(context.contains(&talk.prompt_tokens[1]), "the context of one call: {:?}", talk.prompt_tokens);
 
     // The same conversation goes on, with another call.
     talk.say(&pick);

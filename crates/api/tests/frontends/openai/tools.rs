@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use gembridge_core::model::{Content, ReturnOutcome};
+use gembridge_core::model::{Content, Event, ReturnOutcome, Usage};
 use serde_json::{Value, json};
 
 use crate::openai::support::http::Answer;
 use crate::openai::support::server::{ServerSetup, TestServer};
 use crate::openai::support::tools::FakeTools;
-use crate::openai::support::{done, text};
+use crate::openai::support::{done, text, update};
 use gembridge_core::test_support::{Order, ScriptedAgents};
 
 mod choices;
@@ -106,16 +106,20 @@ async fn a_call_ends_the_answer_and_its_result_goes_into_the_same_turn() {
         let usage = &answer.json()["usage"];
         (usage["prompt_tokens"].clone(), usage["completion_tokens"].clone())
     };
-    assert_eq!(usage(&answer), (json!(4), json!(6)), "a turn that waits has told nothing yet");
+    assert_eq!(usage(&answer), (json!(49), json!(6)), "our count, with the tools: the agent has told nothing yet");
 
     let id = &ids(&answer)[0];
     let request = client.keep(&answer).result(id, "sunny").request();
     let (answer, ()) = tokio::join!(server.ask(&request), async {
         assert_eq!(waiting.text().await, "sunny");
-        agents.does(0, [text("It is sunny."), done()]).await;
+        // Tokens of both calls of the model, as agents report them at the end of a turn.
+        let told = Usage { input: Some(1_001 + 1_003), output: Some(18), ..Usage::default() };
+        agents.does(0, [text("It is sunny."), update(Event::Usage(told)), done()]).await;
     });
     assert_eq!((answer.text(), answer.finish()), ("It is sunny.".into(), "stop".into()));
-    assert_eq!(usage(&answer), (json!(2), json!(3)), "the agent was sent the result alone");
+    let (prompt, completion) = usage(&answer);
+    assert!((1_003..1_150).contains(&prompt.as_u64().unwrap()), "the context of the last call, not the sum: {prompt}");
+    assert_eq!(completion, 6, "what was said since the call");
     assert_eq!(agents.prompts(0), ["how is Paris?"], "nothing was told twice");
     assert_eq!(agents.opened(), 1);
 }
