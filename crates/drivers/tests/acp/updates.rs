@@ -186,6 +186,7 @@ async fn usage_is_read_from_every_place_that_agents_put_it() {
         cached_read: Some(11),
         cached_write: Some(2),
         total: Some(158),
+        ..Usage::default()
     };
     assert_eq!(*turn("say x ;; usage").await.fold().usage(), whole);
     let quota = Usage { input: Some(120), output: Some(30), ..Usage::default() };
