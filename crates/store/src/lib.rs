@@ -4,4 +4,4 @@
 
 mod disk;
 
-pub use disk::{DiskOptions, DiskReader, DiskStore, Retention, Retired};
+pub use disk::{DiskOptions, DiskReader, DiskStore, Retention};

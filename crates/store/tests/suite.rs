@@ -3,6 +3,7 @@
 mod suite {
     pub mod contract;
     pub mod disk;
+    pub mod import;
     pub mod properties;
     pub mod retention;
     pub mod samples;

@@ -31,6 +31,15 @@ impl SessionId {
     pub(super) fn as_u128(self) -> u128 {
         self.0.as_u128()
     }
+
+    /// As a store keeps it; these sort as the ids do.
+    pub fn to_bytes(self) -> [u8; 16] {
+        self.0.into_bytes()
+    }
+
+    pub fn from_bytes(bytes: [u8; 16]) -> Self {
+        Self(Uuid::from_bytes(bytes))
+    }
 }
 
 impl Default for SessionId {

@@ -1,6 +1,5 @@
 //! Old sessions leave the disk: clients of a stateless API leave a log behind with every conversation.
 
-use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use gembridge_core::model::Timestamp;
@@ -8,10 +7,8 @@ use gembridge_store::{DiskStore, Retention};
 
 use crate::config::settings::SessionSettings;
 
-/// To know how much there is, every folder is looked at: the more there are, the more seldom, so that it takes one part
-/// in this many of the time.
-const SHARE: u32 = 200;
-const PERIOD: RangeInclusive<Duration> = Duration::from_secs(10)..=Duration::from_hours(1);
+/// How much there is stands in the database, so a look costs next to nothing.
+const PERIOD: Duration = Duration::from_secs(10);
 const DAY: Duration = Duration::from_hours(24);
 
 pub struct Retiring {
@@ -28,30 +25,23 @@ impl Retiring {
     /// At once, and from time to time. Never resolves.
     pub async fn keep(&self) {
         loop {
-            let pause = self.look().await.saturating_mul(SHARE);
-            tokio::time::sleep(pause.clamp(*PERIOD.start(), *PERIOD.end())).await;
+            self.look().await;
+            tokio::time::sleep(PERIOD).await;
         }
     }
 
-    /// How long it takes to know how much is left.
-    async fn look(&self) -> Duration {
+    async fn look(&self) {
         let keep = self.retention(Timestamp::now());
         if keep == Retention::default() {
-            return Duration::ZERO;
+            return;
         }
         match self.store.retire(keep).await {
-            Ok(retired) => {
-                let sessions = retired.records.len();
-                if sessions > 0 {
-                    let (keep_days, keep_mb) = (self.days, self.megabytes);
-                    tracing::info!(sessions, keep_days, keep_mb, "old sessions were deleted");
-                }
-                retired.next_look
+            Ok(gone) if gone.is_empty() => {}
+            Ok(gone) => {
+                let (sessions, keep_days, keep_mb) = (gone.len(), self.days, self.megabytes);
+                tracing::info!(sessions, keep_days, keep_mb, "old sessions were deleted");
             }
-            Err(error) => {
-                tracing::warn!(%error, "old sessions could not be deleted; they are tried again");
-                Duration::ZERO
-            }
+            Err(error) => tracing::warn!(%error, "old sessions could not be deleted; they are tried again"),
         }
     }
 

@@ -30,10 +30,6 @@ fn age(home: &Home, days: u64) -> usize {
     })
 }
 
-fn folders(home: &Home) -> usize {
-    std::fs::read_dir(home.state("sessions/sessions")).map_or(0, Iterator::count)
-}
-
 #[test]
 fn sessions_that_nobody_used_for_a_month_are_deleted_and_newer_ones_stay() {
     let gateway = Home::for_serving().serve();
@@ -43,7 +39,6 @@ fn sessions_that_nobody_used_for_a_month_are_deleted_and_newer_ones_stay() {
     let home = stop(gateway);
     let kept = age(&home, 29);
     assert!(kept >= 3, "{kept}");
-    assert_eq!(folders(&home), kept);
     let gateway = home.serve();
     assert_eq!(gateway.complete("hello").status, 200);
     let home = stop(gateway);
@@ -55,7 +50,6 @@ fn sessions_that_nobody_used_for_a_month_are_deleted_and_newer_ones_stay() {
     let home = stop(gateway);
     let left = age(&home, 400);
     assert!((1..kept).contains(&left), "only what came since: {left}");
-    assert_eq!(folders(&home), left);
 
     home.configure_serving("[sessions]\nkeep_days = 0\n");
     let gateway = home.serve();

@@ -3,6 +3,7 @@
 use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use gembridge_core::log::LogEntry;
@@ -12,6 +13,9 @@ use gembridge_core::model::{
 use gembridge_core::store::{LogWriter, SessionRecord, Store, StoreError};
 use gembridge_store::{DiskOptions, DiskStore};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// How long the store may take to notice that there is space again.
+const HEALS_WITHIN: Duration = Duration::from_secs(10);
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -33,7 +37,7 @@ fn main() -> ExitCode {
 
 /// Appends, syncs and updates for ever.
 async fn write(folder: &Path) -> Result<(), String> {
-    let options = DiskOptions { segment_bytes: 64 << 10, signpost_bytes: 8 << 10 };
+    let options = DiskOptions { segment_bytes: 64 << 10, chunk_bytes: 8 << 10, ..DiskOptions::default() };
     let store = DiskStore::open_with(folder, options).map_err(said)?;
     let mut session = Torture::open(&store).await.map_err(said)?;
     loop {
@@ -71,6 +75,10 @@ async fn fill(folder: &Path, limit: &str) -> Result<(), String> {
     }
     set_file_limit(None)?;
     say("space")?;
+    let deadline = Instant::now() + HEALS_WITHIN;
+    while session.append(1).is_err() && Instant::now() < deadline {
+        std::thread::yield_now();
+    }
     for _ in 0..50 {
         session.append(3).map_err(said)?;
         session.rename(&store).await.map_err(said)?;

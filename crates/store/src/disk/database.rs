@@ -1,5 +1,6 @@
 //! The session records in `SQLite`. One thread owns the connection and commits everything that waits as one group.
 
+mod log;
 mod records;
 mod schema;
 
@@ -12,7 +13,8 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::files::failure;
 
-pub(super) use records::{Oldest, delete, exists, insert, list, oldest, record, update};
+pub(super) use log::{append, archived, bytes, bytes_of, chunk, count_bytes, find_end, set_archived, turn_starts};
+pub(super) use records::{Oldest, delete, exists, keep, list, newest, oldest, record};
 pub(super) use schema::give_back;
 
 /// How many requests may wait, and how many become one commit. Beyond it callers wait for a place.
@@ -47,27 +49,74 @@ impl Database {
         Ok(Self { queue: Some(queue), thread: Some(thread) })
     }
 
-    /// Resolves with what `work` gave once its transaction is committed. One statement each: others share it.
+    /// Resolves with what `work` gave once its transaction is committed. Others share it.
     pub async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let closed = || StoreError::Io("the store is closed".to_owned());
-        let (reply, answer) = oneshot::channel();
-        let job: Work = Box::new(move |connection| {
-            let result = connection.map_err(Clone::clone).and_then(work);
-            Box::new(move |failed| {
-                // Whoever stopped waiting does not want to know. A failure of its own says more than the group's.
-                drop(reply.send(match failed {
-                    Some(error) => result.and(Err(error.clone())),
-                    None => result,
-                }));
-            })
-        });
+        let (job, answer) = job(work);
         let queue = self.queue.as_ref().ok_or_else(closed)?;
         queue.send(job).await.map_err(|_| closed())?;
         answer.await.map_err(|_| closed())?
     }
+
+    /// The same for a thread.
+    pub fn run_blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let (job, answer) = job(work);
+        let queue = self.queue.as_ref().ok_or_else(closed)?;
+        queue.blocking_send(job).map_err(|_| closed())?;
+        answer.blocking_recv().map_err(|_| closed())?
+    }
+}
+
+fn closed() -> StoreError {
+    StoreError::Io("the store is closed".to_owned())
+}
+
+fn job<T: Send + 'static>(
+    work: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
+) -> (Work, oneshot::Receiver<Result<T, StoreError>>) {
+    let (reply, answer) = oneshot::channel();
+    let job: Work = Box::new(move |connection| {
+        let result = connection.map_err(Clone::clone).and_then(work);
+        Box::new(move |failed| {
+            // Whoever stopped waiting does not want to know. A failure of its own says more than the group's.
+            drop(reply.send(match failed {
+                Some(error) => result.and(Err(error.clone())),
+                None => result,
+            }));
+        })
+    });
+    (job, answer)
+}
+
+/// All of `work`, or nothing of it, inside the transaction that it shares with others.
+pub(super) fn atomically<T>(
+    connection: &Connection,
+    work: impl FnOnce() -> Result<T, StoreError>,
+) -> Result<T, StoreError> {
+    let run = |sql: &str| connection.execute_batch(sql).map_err(|error| refusal(&error));
+    run("SAVEPOINT work")?;
+    let result = work();
+    if result.is_ok() {
+        run("RELEASE work")?;
+    } else if !connection.is_autocommit() {
+        run("ROLLBACK TO work; RELEASE work")?;
+    }
+    result
+}
+
+/// Runs `work` in a transaction of its own.
+pub(super) fn in_transaction(
+    connection: &Connection,
+    work: impl FnOnce() -> Result<(), StoreError>,
+) -> Result<(), StoreError> {
+    let transaction = connection.unchecked_transaction().map_err(|error| refusal(&error))?;
+    work()?;
+    transaction.commit().map_err(|error| refusal(&error))
 }
 
 impl Drop for Database {

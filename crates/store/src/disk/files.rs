@@ -1,41 +1,49 @@
-//! The system calls that can fail for reasons of the disk, behind one door that a test can slam.
+//! The system calls that can fail for reasons of the disk, behind a trait whose test version fails on demand.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
 use gembridge_core::store::StoreError;
 use rustix::io::Errno;
 
-/// Called by the log's writer and by the syncer; each call stands for one system call.
+use super::segment::{self, Medium};
+
+/// What the journal asks of the disk; each call can fail by itself.
 pub(super) trait Files: Send + Sync {
     fn create(&self, path: &Path) -> io::Result<File>;
-    fn create_dir(&self, path: &Path) -> io::Result<()>;
-    /// May write less than all of `bytes`, as the system call may.
-    fn write_at(&self, file: &File, bytes: &[u8], offset: u64) -> io::Result<usize>;
-    fn truncate(&self, file: &File, len: u64) -> io::Result<()>;
+    fn allocate(&self, file: &File, len: u64) -> io::Result<()>;
+    /// Writes all of `bytes`, or fails with some of them written.
+    fn write(&self, file: &File, medium: &mut Medium, bytes: &[u8], offset: u64) -> io::Result<()>;
     fn sync(&self, file: &File) -> io::Result<()>;
     fn sync_dir(&self, path: &Path) -> io::Result<()>;
 }
 
 pub(super) struct RealFiles;
 
+/// Length and checksum of a frame.
+const COMMITS: usize = 8;
+
 impl Files for RealFiles {
     fn create(&self, path: &Path) -> io::Result<File> {
         private_file().create(true).truncate(true).open(path)
     }
 
-    fn create_dir(&self, path: &Path) -> io::Result<()> {
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
+    fn allocate(&self, file: &File, len: u64) -> io::Result<()> {
+        segment::allocate(file, len)
     }
 
-    fn write_at(&self, file: &File, bytes: &[u8], offset: u64) -> io::Result<usize> {
-        file.write_at(bytes, offset)
-    }
-
-    fn truncate(&self, file: &File, len: u64) -> io::Result<()> {
-        file.set_len(len)
+    fn write(&self, file: &File, medium: &mut Medium, bytes: &[u8], offset: u64) -> io::Result<()> {
+        match medium {
+            Medium::Mapped(mapping) => mapping.write(bytes, offset),
+            Medium::Written => {
+                // What makes it a frame comes last, so that one that was refused half way through is none.
+                let (head, rest) = bytes.split_at(bytes.len().min(COMMITS));
+                file.write_all_at(rest, offset + head.len() as u64)?;
+                file.write_all_at(head, offset)
+            }
+        }
     }
 
     fn sync(&self, file: &File) -> io::Result<()> {
@@ -52,22 +60,6 @@ pub(super) fn private_file() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.read(true).write(true).mode(0o600);
     options
-}
-
-/// Writes all of `bytes`, or fails with some of them written.
-pub(super) fn write_all_at(files: &dyn Files, file: &File, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
-    while !bytes.is_empty() {
-        match files.write_at(file, bytes, offset) {
-            Ok(0) => return Err(ErrorKind::WriteZero.into()),
-            Ok(written) => {
-                bytes = &bytes[written..];
-                offset += written as u64;
-            }
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
 }
 
 /// Reads up to `len` bytes; fewer only at the end of the file.

@@ -39,19 +39,17 @@ impl Folder {
         self.root.join("gembridge.db")
     }
 
-    pub fn session(&self, id: SessionId) -> PathBuf {
-        self.sessions().join(id.to_string())
+    pub fn journal(&self) -> PathBuf {
+        self.root.join("journal")
     }
 
+    /// Where earlier versions had their logs.
     pub fn sessions(&self) -> PathBuf {
         self.root.join("sessions")
     }
 
-    pub fn deleted(&self, id: SessionId) -> PathBuf {
-        self.trash().join(id.to_string())
-    }
-
-    fn trash(&self) -> PathBuf {
+    /// Where earlier versions had logs on their way out.
+    fn deleted(&self) -> PathBuf {
         self.root.join("deleted")
     }
 
@@ -82,8 +80,7 @@ impl Folder {
         if let Err(error) = noted {
             tracing::debug!(%error, "the owner could not be noted in the lock file");
         }
-        private_dir(&self.sessions()).map_err(failed)?;
-        private_dir(&self.trash()).map_err(failed)?;
+        private_dir(&self.journal()).map_err(failed)?;
         Ok(FolderLock { file })
     }
 
@@ -99,14 +96,18 @@ impl Folder {
         ))
     }
 
-    /// Finishes deletions that an end of the process cut short, and takes back those that were never acknowledged.
+    /// Finishes deletions of an earlier version that were cut short, and takes back those that were never acknowledged.
     pub fn settle_deletions(&self, connection: &Connection) -> Result<(), StoreError> {
-        for entry in fs::read_dir(self.trash()).map_err(|error| failure(&error))? {
+        let entries = match fs::read_dir(self.deleted()) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+            entries => entries.map_err(|error| failure(&error))?,
+        };
+        for entry in entries {
             let path = entry.map_err(|error| failure(&error))?.path();
             let name = path.file_name().and_then(|name| name.to_str());
-            let Some(id) = name.and_then(|name| name.parse().ok()) else { continue };
+            let Some(id) = name.and_then(|name| name.parse::<SessionId>().ok()) else { continue };
             let settled = if database::exists(connection, id)? {
-                fs::rename(&path, self.session(id))
+                fs::rename(&path, self.sessions().join(id.to_string()))
             } else {
                 fs::remove_dir_all(&path)
             };
@@ -114,6 +115,8 @@ impl Folder {
                 tracing::warn!(folder = %path.display(), %error, "a deleted session could not be cleared away");
             }
         }
+        // Empty by now, unless somebody else put something there.
+        drop(fs::remove_dir(self.deleted()));
         Ok(())
     }
 }
@@ -124,12 +127,4 @@ fn private_dir(path: &Path) -> std::io::Result<()> {
 
 fn is_empty(path: &Path) -> std::io::Result<bool> {
     Ok(fs::read_dir(path)?.next().is_none())
-}
-
-/// Moves a folder, or does nothing when there is none.
-pub(super) fn rename_if_there(from: &Path, to: &Path) -> std::io::Result<()> {
-    match fs::rename(from, to) {
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-        moved => moved,
-    }
 }

@@ -4,8 +4,9 @@ use bytes::Bytes;
 use gembridge_core::model::Event;
 use gembridge_testkit::fuzz::{Fuzz, beginning, signature};
 
+use super::frame;
+use super::import::{FuzzedPosition, FuzzedScan, fuzzed_path};
 use super::record::{self, InBatch};
-use super::segment::{self, LogPosition, Scan};
 
 const WORDS: &[&str] = &["{\"Text\":\"", "\"Prompted\"", "\"Ended\"", "\"ToolCall\"", "\\ud83d", "\0\0\0\0"];
 
@@ -30,7 +31,7 @@ fn s31_fuzz_log_records() {
                 drop(text.to_str());
             }
             let mut again = Vec::new();
-            record::encode(&entry, record::in_batch(&body), &mut again).expect("what was read can be written");
+            record::encode(&entry, &mut again).expect("what was read can be written");
             let read = record::decode(&Bytes::from(again.split_off(record::PREFIX))).expect("and read");
             assert_eq!(format!("{:?}", read.event), format!("{:?}", entry.event));
             shapes.push(beginning(&entry.event));
@@ -43,8 +44,8 @@ fn s31_fuzz_log_records() {
 fn s31_fuzz_log_segments() {
     let folder = tempfile::tempdir().unwrap();
     Fuzz::named("log-segments").words(WORDS).check(move |input| {
-        std::fs::write(segment::path(folder.path(), 1), input).unwrap();
-        let mut scan = Scan::new(folder.path(), LogPosition::START);
+        std::fs::write(fuzzed_path(folder.path(), 1), input).unwrap();
+        let mut scan = FuzzedScan::new(folder.path(), FuzzedPosition::START);
         let mut read = Vec::new();
         let ended = loop {
             match scan.next() {
@@ -59,5 +60,26 @@ fn s31_fuzz_log_segments() {
         let at = scan.place();
         assert!(at.offset <= input.len() as u64 || read.is_empty());
         signature(&(read, ended))
+    });
+}
+
+#[test]
+fn s31_fuzz_journal_frames() {
+    Fuzz::named("journal-frames").words(WORDS).check(|input| {
+        let mut rest = Bytes::copy_from_slice(input);
+        let mut read = Vec::new();
+        while let Some((frame, length)) = frame::parse(&rest, 0) {
+            let entries = record::Records::in_bytes(frame.payload.clone()).map(|body| record::decode(&body).is_ok());
+            read.push((format!("{:?}", frame.kind), entries.collect::<Vec<_>>()));
+            drop(super::records::decode(&frame.payload));
+            let mut again = Vec::new();
+            frame::begin(&mut again);
+            again.extend_from_slice(&frame.payload);
+            frame::finish(&mut again, frame.kind, frame.session).expect("what was read can be written");
+            let again = Bytes::from(again);
+            assert_eq!(frame::parse(&again, 0).map(|(_, length)| length), Some(length));
+            rest = rest.slice(length..);
+        }
+        signature(&read)
     });
 }

@@ -24,8 +24,8 @@ const SHAPE_THOUGHT: u8 = 2;
 const HAS_TURN: u8 = 1;
 const IS_LAST: u8 = 2;
 
-/// Where a record stands in the batch that it was appended with. A batch counts only as a whole: one that was
-/// refused half way through must not come back in pieces.
+/// Where a record stands in the batch that it was appended with, in files of earlier versions: there a batch that has no
+/// last record was refused half way through, and none of it counts. A frame of the journal holds its whole batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum InBatch {
     MoreFollow,
@@ -40,17 +40,9 @@ pub(super) struct Head {
     pub turn: Option<TurnId>,
 }
 
-/// Appends the record of `entry` to `out`; on an error `out` is as before.
-pub(super) fn encode(entry: &LogEntry, in_batch: InBatch, out: &mut Vec<u8>) -> Result<(), StoreError> {
+/// Appends the record of `entry` to `out`.
+pub(super) fn encode(entry: &LogEntry, out: &mut Vec<u8>) -> Result<(), StoreError> {
     let start = out.len();
-    let encoded = encode_into(entry, in_batch, start, out);
-    if encoded.is_err() {
-        out.truncate(start);
-    }
-    encoded
-}
-
-fn encode_into(entry: &LogEntry, in_batch: InBatch, start: usize, out: &mut Vec<u8>) -> Result<(), StoreError> {
     let too_large = || StoreError::Refused(format!("entry {} is too large to be stored: over 4 GiB", entry.seq.0));
     out.extend_from_slice(&[0; PREFIX + HEAD]);
     let body = start + PREFIX;
@@ -69,7 +61,7 @@ fn encode_into(entry: &LogEntry, in_batch: InBatch, start: usize, out: &mut Vec<
     head[0..8].copy_from_slice(&entry.seq.0.to_le_bytes());
     head[8..16].copy_from_slice(&entry.at.0.to_le_bytes());
     head[16..24].copy_from_slice(&entry.turn.map_or(0, |turn| turn.0).to_le_bytes());
-    head[24] = if entry.turn.is_some() { HAS_TURN } else { 0 } | if in_batch == InBatch::Last { IS_LAST } else { 0 };
+    head[24] = if entry.turn.is_some() { HAS_TURN } else { 0 } | IS_LAST;
     head[25] = shape;
     head[26] = dialect;
     head[28..32].copy_from_slice(&word(first)?.to_le_bytes());
@@ -110,6 +102,40 @@ impl Formatter for BytesAsText {
         }
         .map_err(io::Error::from)
     }
+}
+
+/// The bodies of records that follow each other, until the first that is not whole.
+pub(super) struct Records {
+    rest: Bytes,
+}
+
+impl Records {
+    pub fn in_bytes(bytes: Bytes) -> Self {
+        Self { rest: bytes }
+    }
+}
+
+impl Iterator for Records {
+    type Item = Bytes;
+
+    fn next(&mut self) -> Option<Bytes> {
+        let (length, checksum) = prefix(&self.rest)?;
+        let end = PREFIX.checked_add(length).filter(|end| *end <= self.rest.len())?;
+        let body = self.rest.slice(PREFIX..end);
+        if crc32fast::hash(&body) != checksum {
+            return None;
+        }
+        self.rest = self.rest.slice(end..);
+        Some(body)
+    }
+}
+
+/// Appends a record by its body.
+pub(super) fn put(body: &[u8], out: &mut Vec<u8>) {
+    let length = u32::try_from(body.len()).unwrap_or(u32::MAX);
+    out.extend_from_slice(&length.to_le_bytes());
+    out.extend_from_slice(&crc32fast::hash(body).to_le_bytes());
+    out.extend_from_slice(body);
 }
 
 /// Length and checksum of the body that follows; `None` when no body has that length.

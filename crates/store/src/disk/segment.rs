@@ -1,189 +1,193 @@
-//! The files of a log: each begins with a header, is named by its first entry, and goes on in the next.
+//! A file of the journal: allocated ahead, filled with frames, read until the first that is not whole, used again.
 
 use std::fs::File;
-use std::io::{self, ErrorKind};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use bytes::Bytes;
 use gembridge_core::store::StoreError;
+use rustix::fs::{FallocateFlags, fallocate, fstatfs};
+use rustix::io::Errno;
 
-use super::files::{failure, read_up_to};
-use super::record;
+use super::files::{Files, failure, private_file, read_up_to};
+use super::frame::{self, Frame, TERMINATOR};
+use super::record::{u32_at, u64_at};
+use super::sys::Mapping;
 
-const MAGIC: &[u8; 8] = b"gblog\r\n\x1a";
+const MAGIC: &[u8; 8] = b"gbjrnl\r\n";
 const VERSION: u32 = 1;
-const HEADER: u64 = 16;
+/// Magic, version, salt, number, checksum of those.
+const CHECKED: usize = 24;
+pub(super) const HEADER: u64 = CHECKED as u64 + 4;
 
-/// What a scan reads at once.
-const CHUNK: usize = 64 << 10;
+/// Where a write to an allocated block of a mapped file cannot fail: ext2 to ext4, XFS, and files in memory. Others copy a
+/// block before they change it, or ask another machine, and are written by system calls.
+const MAPPABLE: [u64; 3] = [0xEF53, 0x5846_5342, 0x0102_1994];
 
-/// A border between two entries: where entry `seq` begins, or will.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct LogPosition {
-    pub seq: u64,
-    /// The number of the first entry of the segment.
-    pub segment: u64,
-    /// Zero where even the segment's header is to come.
-    pub offset: u64,
-}
-
-impl LogPosition {
-    pub const START: Self = Self { seq: 1, segment: 1, offset: 0 };
-}
-
-/// A segment that is being written or waits to be synced.
+/// A segment that holds frames, or will.
 pub(super) struct Segment {
-    pub first: u64,
     pub file: File,
-    /// Its name in the folder survives a power cut too.
-    pub named: AtomicBool,
+    pub path: PathBuf,
+    pub capacity: u64,
+    /// Counts up; which of two segments is older.
+    pub number: u64,
+    pub salt: u32,
+    /// Where its last frame ends. Only grows, under the lock of the journal.
+    pub end: AtomicU64,
+    /// A sync failed: the kernel may have given up bytes of it.
+    pub is_suspect: AtomicBool,
 }
 
-impl Segment {
-    pub fn new(first: u64, file: File) -> Self {
-        Self { first, file, named: AtomicBool::new(false) }
-    }
+/// A file that can become a segment.
+pub(super) struct Spare {
+    pub file: File,
+    pub path: PathBuf,
+    pub capacity: u64,
 }
 
-pub(super) fn path(dir: &Path, first: u64) -> PathBuf {
-    dir.join(format!("{first:020}.log"))
+/// How the frames get into the file.
+pub(super) enum Medium {
+    Mapped(Mapping),
+    Written,
 }
 
-/// How long the segment is; zero when there is none.
-pub(super) fn len(dir: &Path, first: u64) -> io::Result<u64> {
-    match path(dir, first).metadata() {
-        Ok(metadata) => Ok(metadata.len()),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(0),
-        Err(error) => Err(error),
-    }
-}
-
-/// The number in a segment's file name.
-pub(super) fn first_of(path: &Path) -> Option<u64> {
-    path.file_name()?.to_str()?.strip_suffix(".log")?.parse().ok()
-}
-
-pub(super) fn write_header(out: &mut Vec<u8>) {
-    out.extend_from_slice(MAGIC);
-    out.extend_from_slice(&VERSION.to_le_bytes());
-    out.extend_from_slice(&[0; 4]);
-}
-
-/// Walks over the records of a log, from one segment to the next, until the first that is not whole.
-pub(super) struct Scan<'a> {
-    dir: &'a Path,
-    place: LogPosition,
-    open: Option<OpenSegment>,
-}
-
-struct OpenSegment {
-    file: File,
-    len: u64,
-    chunk: Bytes,
-    chunk_at: u64,
-}
-
-impl<'a> Scan<'a> {
-    pub fn new(dir: &'a Path, place: LogPosition) -> Self {
-        Self { dir, place, open: None }
-    }
-
-    /// The end of what was read: where the log ends, once [`Scan::next`] gave `None`.
-    pub fn place(&self) -> LogPosition {
-        self.place
-    }
-
-    /// The body of the next record.
-    pub fn next(&mut self) -> Result<Option<Bytes>, StoreError> {
-        loop {
-            if !self.open()? {
-                return Ok(None);
-            }
-            let Some(segment) = &mut self.open else { return Ok(None) };
-            let record = segment.record(self.place.offset, self.place.seq);
-            if let Some(body) = record.map_err(|error| failure(&error))? {
-                self.place.offset += (record::PREFIX + body.len()) as u64;
-                self.place.seq += 1;
-                return Ok(Some(body));
-            }
-            let ended = self.place.offset == segment.len && self.place.seq != self.place.segment;
-            if !ended || !path(self.dir, self.place.seq).exists() {
-                return Ok(None);
-            }
-            self.place.segment = self.place.seq;
-            self.place.offset = 0;
-            self.open = None;
+impl Spare {
+    /// Makes a file with blocks for `capacity` bytes.
+    pub fn allocate(path: PathBuf, capacity: u64, files: &dyn Files) -> io::Result<Self> {
+        let file = files.create(&path)?;
+        let allocated = files.allocate(&file, capacity);
+        if let Err(error) = allocated.and_then(|()| files.sync_dir(path.parent().unwrap_or(&path))) {
+            drop(file);
+            // Half of it would take the space that is missing.
+            drop(std::fs::remove_file(&path));
+            return Err(error);
         }
+        Ok(Self { file, path, capacity })
     }
 
-    /// Makes sure that a segment is open; whether there is one.
-    fn open(&mut self) -> Result<bool, StoreError> {
-        if self.open.is_some() {
-            return Ok(true);
-        }
-        let path = path(self.dir, self.place.segment);
-        let opened = OpenSegment::open(&path).map_err(|error| failure(&error))?;
-        let Some(mut segment) = opened else { return Ok(false) };
-        if self.place.offset == 0 {
-            if !segment.has_header(&path)? {
-                return Ok(false);
-            }
-            self.place.offset = HEADER;
-        }
-        self.open = Some(segment);
-        Ok(true)
+    /// Writes the header of segment `number`; gives its salt and how to go on.
+    pub fn prepare(&self, number: u64, may_map: bool, files: &dyn Files) -> io::Result<(u32, Medium)> {
+        let mut salt = [0; 4];
+        getrandom::fill(&mut salt).map_err(io::Error::other)?;
+        let salt = u32::from_le_bytes(salt);
+        let mut header = header(number, salt);
+        header.extend_from_slice(&TERMINATOR);
+        files.write(&self.file, &mut Medium::Written, &header, 0)?;
+        let medium =
+            if may_map && is_mappable(&self.file) { Medium::Mapped(Mapping::of(&self.file)?) } else { Medium::Written };
+        Ok((salt, medium))
+    }
+
+    pub fn into_segment(self, number: u64, salt: u32) -> Segment {
+        let Self { file, path, capacity } = self;
+        Segment { file, path, capacity, number, salt, end: AtomicU64::new(HEADER), is_suspect: AtomicBool::new(false) }
     }
 }
 
-impl OpenSegment {
-    fn open(path: &Path) -> io::Result<Option<Self>> {
-        let file = match File::open(path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(error),
+fn header(number: u64, salt: u32) -> Vec<u8> {
+    let mut header = Vec::with_capacity(64);
+    header.extend_from_slice(MAGIC);
+    header.extend_from_slice(&VERSION.to_le_bytes());
+    header.extend_from_slice(&salt.to_le_bytes());
+    header.extend_from_slice(&number.to_le_bytes());
+    let checksum = crc32fast::hash(&header);
+    header.extend_from_slice(&checksum.to_le_bytes());
+    header
+}
+
+/// A file that was left behind: the segment it holds, or only the room.
+pub(super) enum Left {
+    Segment(Segment),
+    Spare(Spare),
+}
+
+impl Left {
+    pub fn open(path: PathBuf) -> Result<Self, StoreError> {
+        let read = || -> io::Result<(File, u64, Vec<u8>)> {
+            let file = private_file().open(&path)?;
+            let capacity = file.metadata()?.len();
+            let header = read_up_to(&file, 0, CHECKED + 4)?;
+            Ok((file, capacity, header))
         };
-        let len = file.metadata()?.len();
-        Ok(Some(Self { file, len, chunk: Bytes::new(), chunk_at: 0 }))
-    }
-
-    fn has_header(&mut self, path: &Path) -> Result<bool, StoreError> {
-        let header = self.bytes(0, HEADER).map_err(|error| failure(&error))?;
-        let Some(header) = header.filter(|header| header.starts_with(MAGIC)) else {
-            return Ok(false);
+        let (file, capacity, header) = read().map_err(|error| failure(&error))?;
+        let is_whole = header.starts_with(MAGIC)
+            && u32_at(&header, CHECKED) == Some(crc32fast::hash(header.get(..CHECKED).unwrap_or_default()));
+        let (Some(version), Some(salt), Some(number)) = (u32_at(&header, 8), u32_at(&header, 12), u64_at(&header, 16))
+        else {
+            return Ok(Self::Spare(Spare { file, path, capacity }));
         };
-        match record::u32_at(&header, MAGIC.len()) {
-            Some(version) if version > VERSION => Err(StoreError::Refused(format!(
+        if !is_whole {
+            return Ok(Self::Spare(Spare { file, path, capacity }));
+        }
+        if version > VERSION {
+            return Err(StoreError::Refused(format!(
                 "`{}` was written by a newer version of gembridge (format {version}, this one knows {VERSION}); \
                  use that version",
                 path.display()
-            ))),
-            _ => Ok(true),
+            )));
         }
+        Ok(Self::Segment(Spare { file, path, capacity }.into_segment(number, salt)))
+    }
+}
+
+impl Segment {
+    pub fn into_spare(self) -> Spare {
+        Spare { file: self.file, path: self.path, capacity: self.capacity }
     }
 
-    fn record(&mut self, offset: u64, seq: u64) -> io::Result<Option<Bytes>> {
-        let Some(prefix) = self.bytes(offset, record::PREFIX as u64)? else { return Ok(None) };
-        let Some((length, checksum)) = record::prefix(&prefix) else { return Ok(None) };
-        let body = self.bytes(offset + record::PREFIX as u64, length as u64)?;
-        Ok(body
-            .filter(|body| crc32fast::hash(body) == checksum && record::head(body).is_some_and(|head| head.seq == seq)))
+    /// The frames in `[offset, offset + len)`, until the first that is not whole, and where that begins.
+    pub fn frames(&self, offset: u64, len: u64) -> io::Result<(Vec<Frame>, u64)> {
+        let len = usize::try_from(len).map_err(io::Error::other)?;
+        let mut rest = Bytes::from(read_up_to(&self.file, offset, len)?);
+        let whole = rest.len();
+        let mut frames = Vec::new();
+        while let Some((frame, length)) = frame::parse(&rest, self.salt) {
+            frames.push(frame);
+            rest = rest.slice(length..);
+        }
+        Ok((frames, offset + (whole - rest.len()) as u64))
     }
 
-    /// Exactly these bytes of the file, or `None` when it is shorter.
-    fn bytes(&mut self, offset: u64, len: u64) -> io::Result<Option<Bytes>> {
-        if self.len.saturating_sub(offset) < len {
-            return Ok(None);
-        }
-        // What the file holds in whole is no longer than memory can address here.
-        let length = usize::try_from(len).map_err(io::Error::other)?;
-        let loaded = offset >= self.chunk_at && offset + len <= self.chunk_at + self.chunk.len() as u64;
-        if !loaded {
-            let rest = usize::try_from(self.len - offset).unwrap_or(usize::MAX);
-            self.chunk = read_up_to(&self.file, offset, rest.min(length.max(CHUNK)))?.into();
-            self.chunk_at = offset;
-        }
-        let start = usize::try_from(offset - self.chunk_at).map_err(io::Error::other)?;
-        Ok((start + length <= self.chunk.len()).then(|| self.chunk.slice(start..start + length)))
+    /// All its frames.
+    pub fn all_frames(&self) -> io::Result<Vec<Frame>> {
+        Ok(self.frames(HEADER, self.capacity.saturating_sub(HEADER))?.0)
     }
+
+    /// Makes all of it dirty again after a sync that failed: the kernel may have given them up, and will not
+    /// say so twice. Fails when it has, and read something else back.
+    pub fn write_again(&self, files: &dyn Files) -> Result<(), StoreError> {
+        let end = self.end.load(Ordering::Acquire);
+        let failed = |error: io::Error| failure(&error);
+        let (_, readable) = self.frames(HEADER, end.saturating_sub(HEADER)).map_err(failed)?;
+        if readable < end {
+            return Err(StoreError::Damaged(format!("`{}` lost its end after a failed sync", self.path.display())));
+        }
+        // Not a byte more: behind the end the next frame may be on its way.
+        let bytes = read_up_to(&self.file, 0, usize::try_from(end).unwrap_or(usize::MAX)).map_err(failed)?;
+        files.write(&self.file, &mut Medium::Written, &bytes, 0).map_err(failed)
+    }
+}
+
+fn is_mappable(file: &File) -> bool {
+    // The type of this field differs between platforms.
+    fstatfs(file).is_ok_and(|system| MAPPABLE.contains(&u64::try_from(system.f_type).unwrap_or(0)))
+}
+
+/// Gives the file blocks for `len` bytes, so that writing to them cannot run out of space.
+pub(super) fn allocate(file: &File, len: u64) -> io::Result<()> {
+    match fallocate(file, FallocateFlags::empty(), 0, len) {
+        // Such a file system is written by system calls, which say when there is no room.
+        Err(Errno::OPNOTSUPP) => file.set_len(len),
+        allocated => Ok(allocated?),
+    }
+}
+
+pub(super) fn path(folder: &Path, slot: u64) -> PathBuf {
+    folder.join(format!("{slot:08}.journal"))
+}
+
+/// The number in a file name.
+pub(super) fn slot_of(path: &Path) -> Option<u64> {
+    path.file_name()?.to_str()?.strip_suffix(".journal")?.parse().ok()
 }

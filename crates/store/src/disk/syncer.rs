@@ -1,4 +1,4 @@
-//! One thread that makes logs durable. What is asked for while it works is done together in its next round.
+//! One thread that makes the journal durable. Whoever asks while it works is served by its next round, together.
 
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -7,9 +7,7 @@ use std::thread::{self, JoinHandle};
 use gembridge_core::store::StoreError;
 use tokio::sync::oneshot;
 
-use super::files::Files;
-use super::live::Live;
-use super::segment::LogPosition;
+use super::journal::Journal;
 
 pub(super) struct Syncer {
     shared: Arc<Shared>,
@@ -22,27 +20,26 @@ struct Shared {
 }
 
 struct Queue {
-    /// At most one for each open log.
-    jobs: Vec<Job>,
-    open: bool,
-}
-
-struct Job {
-    live: Arc<Live>,
-    upto: LogPosition,
+    /// One for each caller, of which a session has few.
     waiting: Vec<oneshot::Sender<Result<(), StoreError>>>,
+    is_open: bool,
 }
 
 impl Syncer {
-    pub fn start(files: Arc<dyn Files>) -> io::Result<Self> {
-        let queue = Mutex::new(Queue { jobs: Vec::new(), open: true });
+    pub fn start(journal: Arc<Journal>) -> io::Result<Self> {
+        let queue = Mutex::new(Queue { waiting: Vec::new(), is_open: true });
         let shared = Arc::new(Shared { queue, wake: Condvar::new() });
         let thread = thread::Builder::new().name("store-sync".to_owned()).spawn({
             let shared = Arc::clone(&shared);
             move || {
-                while let Some(jobs) = shared.next() {
-                    for job in jobs {
-                        job.run(&*files);
+                while let Some(waiting) = shared.next() {
+                    let synced = journal.sync();
+                    if let Err(error) = &synced {
+                        tracing::warn!(%error, "the journal of the sessions could not be synced");
+                    }
+                    for reply in waiting {
+                        // Whoever stopped waiting does not want to know.
+                        drop(reply.send(synced.clone()));
                     }
                 }
             }
@@ -50,38 +47,21 @@ impl Syncer {
         Ok(Self { shared, thread: Some(thread) })
     }
 
-    /// The answer comes when everything that `live` holds now is durable.
-    pub fn request(&self, live: &Arc<Live>) -> oneshot::Receiver<Result<(), StoreError>> {
+    /// The answer comes when everything that was appended before survives a power cut.
+    pub fn request(&self) -> oneshot::Receiver<Result<(), StoreError>> {
         let (reply, answer) = oneshot::channel();
-        self.enqueue(live, Some(reply));
-        answer
-    }
-
-    /// Asks for the same when nobody waits for it.
-    pub fn request_in_background(&self, live: &Arc<Live>) {
-        self.enqueue(live, None);
-    }
-
-    fn enqueue(&self, live: &Arc<Live>, reply: Option<oneshot::Sender<Result<(), StoreError>>>) {
-        let upto = live.end();
-        let mut queue = self.shared.lock();
-        match queue.jobs.iter_mut().find(|job| Arc::ptr_eq(&job.live, live)) {
-            Some(job) => {
-                job.upto = job.upto.max(upto);
-                job.waiting.extend(reply);
-            }
-            None => queue.jobs.push(Job { live: Arc::clone(live), upto, waiting: reply.into_iter().collect() }),
-        }
+        self.shared.lock().waiting.push(reply);
         self.shared.wake.notify_one();
+        answer
     }
 }
 
 impl Drop for Syncer {
     fn drop(&mut self) {
-        self.shared.lock().open = false;
+        self.shared.lock().is_open = false;
         self.shared.wake.notify_one();
         if self.thread.take().is_some_and(|thread| thread.join().is_err()) {
-            tracing::error!("the thread that syncs session logs panicked");
+            tracing::error!("the thread that syncs the journal panicked");
         }
     }
 }
@@ -91,27 +71,12 @@ impl Shared {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Everything that was asked for; `None` when no more will be.
-    fn next(&self) -> Option<Vec<Job>> {
+    /// Everybody who waits; `None` when nobody will any more.
+    fn next(&self) -> Option<Vec<oneshot::Sender<Result<(), StoreError>>>> {
         let queue = self.lock();
-        let mut queue = self
-            .wake
-            .wait_while(queue, |queue| queue.open && queue.jobs.is_empty())
-            .unwrap_or_else(PoisonError::into_inner);
-        let jobs = std::mem::take(&mut queue.jobs);
-        (!jobs.is_empty()).then_some(jobs)
-    }
-}
-
-impl Job {
-    fn run(self, files: &dyn Files) {
-        let result = self.live.make_durable(self.upto, files);
-        if let Err(error) = &result {
-            tracing::warn!(session = %self.live.id, %error, "a session log could not be synced");
-        }
-        for reply in self.waiting {
-            // Whoever stopped waiting does not want to know.
-            drop(reply.send(result.clone()));
-        }
+        let is_idle = |queue: &mut Queue| queue.is_open && queue.waiting.is_empty();
+        let mut queue = self.wake.wait_while(queue, is_idle).unwrap_or_else(PoisonError::into_inner);
+        let waiting = std::mem::take(&mut queue.waiting);
+        (!waiting.is_empty()).then_some(waiting)
     }
 }

@@ -1,163 +1,101 @@
-//! The end of one log on disk: one write for each batch, and nothing left behind by one that failed.
+//! The end of one log: each batch becomes one frame of the journal.
 
-use std::io;
 use std::sync::Arc;
 
 use gembridge_core::BoxFuture;
 use gembridge_core::log::LogEntry;
-use gembridge_core::model::TurnId;
-use gembridge_core::store::{LogWriter, StoreError, check_continuity};
+use gembridge_core::store::{LogWriter, StoreError, TurnStart, check_continuity};
 
-use super::claims::Claim;
-use super::files::{failure, write_all_at};
-use super::index::{Signpost, Surveyor, View};
-use super::live::{Access, Live};
-use super::record::{self, Head, InBatch};
-use super::segment::{self, LogPosition, Segment};
+use super::Disk;
+use super::frame::{self, Kind};
+use super::journal::Room;
+use super::record;
+use super::sessions::Claim;
+use super::tail::{End, Piece, Tail};
 
 /// A buffer that a large batch has grown beyond this is given back: the writers of silent sessions are many. Pieces of a
 /// stream fit into it.
 const KEPT_BUFFER: usize = 4 << 10;
 
+/// The database could not take more in one row.
+const LARGEST_BATCH: usize = 512 << 20;
+
 pub(super) struct DiskWriter {
-    claim: Claim,
-    live: Arc<Live>,
-    /// `None` until the first entry, and right after a segment was full.
-    segment: Option<Arc<Segment>>,
-    end: LogPosition,
-    /// There may be bytes after `end`, of a batch that failed. They must go before anything else is written.
-    stained: bool,
-    surveyor: Surveyor,
+    disk: Arc<Disk>,
+    tail: Arc<Tail>,
+    end: End,
+    /// The number in the journal of the newest frame of this log.
+    newest_frame: u64,
     buffer: Vec<u8>,
-    signposts: Vec<Signpost>,
+    turns: Vec<TurnStart>,
+    /// After `disk` no more than before it: the right to write ends with the writer.
+    _claim: Claim,
 }
 
 impl DiskWriter {
-    pub fn new(claim: Claim, live: Arc<Live>, segment: Option<Arc<Segment>>, newest_turn: Option<TurnId>) -> Self {
-        let end = live.end();
-        let spacing = claim.disk().options.signpost_bytes;
-        Self {
-            claim,
-            live,
-            segment,
-            end,
-            stained: false,
-            surveyor: Surveyor { newest_turn, last: end, spacing },
-            buffer: Vec::new(),
-            signposts: Vec::new(),
-        }
+    pub fn new(disk: Arc<Disk>, claim: Claim, tail: Arc<Tail>, newest_frame: u64) -> Self {
+        let end = tail.end();
+        Self { disk, tail, end, newest_frame, buffer: Vec::new(), turns: Vec::new(), _claim: claim }
     }
 
-    /// How to find what was written, and the number of the last entry.
-    pub fn view(&self) -> (View, u64) {
-        self.live.view()
+    /// Encodes the batch as a frame, and gives the log's end as it will be once that is written.
+    fn encode(&mut self, entries: &[LogEntry]) -> Result<End, StoreError> {
+        frame::begin(&mut self.buffer);
+        self.turns.clear();
+        let mut end = self.end;
+        for entry in entries {
+            record::encode(entry, &mut self.buffer)?;
+            self.turns.extend(turn_start(&mut end, entry));
+        }
+        let refused = || StoreError::Refused("a batch is too large to be stored: over 512 MiB".to_owned());
+        if self.buffer.len() > LARGEST_BATCH {
+            return Err(refused());
+        }
+        frame::finish(&mut self.buffer, Kind::Entries, self.tail.id).ok_or_else(refused)?;
+        Ok(end)
     }
+}
 
-    /// Encodes the batch, and gives the state as it will be once it is written.
-    fn encode(&mut self, entries: &[LogEntry]) -> Result<(LogPosition, Surveyor), StoreError> {
-        self.buffer.clear();
-        self.signposts.clear();
-        let (mut end, mut surveyor) = (self.end, self.surveyor);
-        if end.offset == 0 {
-            segment::write_header(&mut self.buffer);
-            end.offset = self.buffer.len() as u64;
-        }
-        for (number, entry) in entries.iter().enumerate() {
-            let before = self.buffer.len();
-            let in_batch = if number + 1 == entries.len() { InBatch::Last } else { InBatch::MoreFollow };
-            record::encode(entry, in_batch, &mut self.buffer)?;
-            let head = Head { seq: entry.seq.0, at: entry.at, turn: entry.turn };
-            self.signposts.extend(surveyor.survey(end, head));
-            end.offset += (self.buffer.len() - before) as u64;
-            end.seq += 1;
-        }
-        Ok((end, surveyor))
-    }
-
-    fn clean(&mut self) -> io::Result<()> {
-        if let Some(segment) = self.segment.as_ref().filter(|_| self.stained) {
-            self.claim.disk().files.truncate(&segment.file, self.end.offset)?;
-        }
-        self.stained = false;
-        Ok(())
-    }
-
-    fn leave_full_segment(&mut self) {
-        if self.end.offset >= self.claim.disk().options.segment_bytes {
-            self.segment = None;
-            self.end = LogPosition { segment: self.end.seq, offset: 0, seq: self.end.seq };
-            // So that what waits for a sync stays small in a turn that never asks for one.
-            self.claim.disk().syncer.request_in_background(&self.live);
-        }
-    }
-
-    fn segment(&mut self) -> io::Result<Arc<Segment>> {
-        if let Some(segment) = &self.segment {
-            return Ok(Arc::clone(segment));
-        }
-        let files = &self.claim.disk().files;
-        if self.end == LogPosition::START {
-            files.create_dir(&self.live.dir)?;
-        }
-        let file = files.create(&segment::path(&self.live.dir, self.end.segment))?;
-        let segment = Arc::new(Segment::new(self.end.segment, file));
-        self.live.began(Arc::clone(&segment));
-        self.segment = Some(Arc::clone(&segment));
-        Ok(segment)
-    }
-
-    fn write(&mut self) -> io::Result<()> {
-        let segment = self.segment()?;
-        let files = &self.claim.disk().files;
-        let written = write_all_at(&**files, &segment.file, &self.buffer, self.end.offset);
-        if written.is_err() {
-            self.stained = true;
-            if let Err(error) = self.clean() {
-                tracing::warn!(session = %self.live.id, %error, "a failed write is cleaned up later");
-            }
-        }
-        written
-    }
+/// Counts `entry` in; gives the start of its turn if it is the first of it.
+fn turn_start(end: &mut End, entry: &LogEntry) -> Option<TurnStart> {
+    let begins = entry.turn.filter(|turn| end.last_turn.is_none_or(|newest| *turn > newest));
+    let after = gembridge_core::model::Seq(end.last);
+    *end = End { last: entry.seq.0, last_turn: begins.or(end.last_turn) };
+    begins.map(|turn| TurnStart { turn, after, at: entry.at })
 }
 
 impl LogWriter for DiskWriter {
     fn append(&mut self, entries: &[LogEntry]) -> Result<(), StoreError> {
-        if entries.is_empty() {
-            return Ok(());
+        let (Some(first), Some(last)) = (entries.first(), entries.last()) else { return Ok(()) };
+        if self.tail.is_deleted() {
+            return Err(StoreError::Unknown(self.tail.id));
         }
-        if self.live.access() == Access::Deleted {
-            return Err(StoreError::Unknown(self.live.id));
-        }
-        check_continuity(entries, self.end.seq)?;
-        self.clean().map_err(|error| failure(&error))?;
-        self.leave_full_segment();
-        let (end, surveyor) = self.encode(entries)?;
-        let written = self.write();
+        check_continuity(entries, self.end.last + 1)?;
+        let end = self.encode(entries)?;
+        let Self { disk, tail, buffer, turns, .. } = self;
+        let len = (buffer.len() - frame::TERMINATOR.len()) as u64;
+        let appended = disk.journal.append(buffer, Room::Usual, |segment, offset| {
+            let piece = Piece { segment: Arc::clone(segment), offset, len, first: first.seq.0, last: last.seq.0 };
+            tail.push(piece, end, turns, disk.options.chunk_bytes);
+        });
         if self.buffer.capacity() > KEPT_BUFFER {
             self.buffer = Vec::new();
         }
-        written.map_err(|error| failure(&error))?;
+        self.newest_frame = appended?;
         self.end = end;
-        self.surveyor = surveyor;
-        self.live.advanced(end, &mut self.signposts);
         Ok(())
     }
 
     fn sync(&mut self) -> BoxFuture<'static, Result<(), StoreError>> {
-        let (disk, live) = (Arc::clone(self.claim.disk()), Arc::clone(&self.live));
+        let (disk, newest_frame) = (Arc::clone(&self.disk), self.newest_frame);
         Box::pin(async move {
-            let answer = disk.syncer.request(&live);
+            if disk.journal.is_synced(newest_frame) {
+                return Ok(());
+            }
+            let answer = disk.syncer.request();
             // Whoever waits does not keep the store open.
-            drop((disk, live));
+            drop(disk);
             answer.await.unwrap_or_else(|_| Err(StoreError::Io("the store was closed".to_owned())))
         })
-    }
-}
-
-impl Drop for DiskWriter {
-    fn drop(&mut self) {
-        if self.live.access() == Access::Open {
-            self.live.set_access(Access::Closed);
-        }
     }
 }

@@ -14,249 +14,229 @@ use super::samples::{SMALL, entry, record, spoken, turn, turns};
 
 const ALL: Seq = Seq(u64::MAX);
 
-/// A store whose one session has these batches; the first are synced.
-struct Laboratory {
-    folder: TempDir,
-    store: DiskStore,
-    id: SessionId,
+/// A copy of the folder of a store that is open: what would be there if its process were killed now.
+fn as_if_killed(folder: &TempDir) -> TempDir {
+    let copy = TempDir::new().unwrap();
+    copy_folder(folder.path(), copy.path());
+    copy
 }
 
-impl Laboratory {
-    async fn new(options: DiskOptions, synced: &[LogEntry], unsynced: &[LogEntry]) -> Self {
+pub fn copy_folder(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let to = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            copy_folder(&entry.path(), &to);
+        } else {
+            fs::copy(entry.path(), &to).unwrap();
+        }
+    }
+}
+
+/// The journal that has something in it.
+fn journal(folder: &TempDir) -> PathBuf {
+    let paths = fs::read_dir(folder.path().join("journal")).unwrap().map(|entry| entry.unwrap().path());
+    let mut paths: Vec<_> = paths.collect();
+    assert_eq!(paths.len(), 1);
+    paths.pop().unwrap()
+}
+
+/// A store of one session with two turns, and the bytes that a last batch added to its journal.
+struct LastBatch {
+    folder: TempDir,
+    id: SessionId,
+    before: Vec<u8>,
+    after: Vec<u8>,
+    added: std::ops::Range<usize>,
+}
+
+impl LastBatch {
+    async fn written_with(may_map: bool) -> Self {
         let folder = TempDir::new().unwrap();
+        let options = DiskOptions { segment_bytes: 16 << 10, may_map, ..DiskOptions::default() };
         let store = DiskStore::open_with(folder.path(), options).unwrap();
         let record = record("me", 1);
         let mut writer = store.create(record.clone()).await.unwrap();
-        for batch in synced.chunks(6) {
-            writer.append(batch).unwrap();
-        }
-        writer.sync().await.unwrap();
-        writer.append(unsynced).unwrap();
-        Self { folder, store, id: record.id }
+        writer.append(&turn(1)).unwrap();
+        writer.append(&turn(2)).unwrap();
+        let before = fs::read(journal(&folder)).unwrap();
+        writer.append(&last_batch()).unwrap();
+        let after = fs::read(journal(&folder)).unwrap();
+        let differs = |(at, (old, new)): (usize, (&u8, &u8))| (old != new).then_some(at);
+        let start = before.iter().zip(&after).enumerate().find_map(differs).unwrap();
+        let end = after.iter().rposition(|byte| *byte != 0).unwrap() + 1;
+        let folder = as_if_killed(&folder);
+        Self { folder, id: record.id, before, after, added: start..end }
     }
 
-    fn log(&self) -> PathBuf {
-        self.folder.path().join("sessions").join(self.id.to_string())
-    }
-
-    fn index(&self) -> PathBuf {
-        self.log().join("index")
-    }
-
-    /// The segments, oldest first.
-    fn segments(&self) -> Vec<PathBuf> {
-        let paths = fs::read_dir(self.log()).unwrap().map(|entry| entry.unwrap().path());
-        let mut paths: Vec<_> = paths.filter(|path| path.extension().is_some_and(|kind| kind == "log")).collect();
-        paths.sort();
-        paths
-    }
-
-    fn last_segment(&self) -> PathBuf {
-        self.segments().pop().unwrap()
-    }
-
-    fn files(&self) -> Vec<(PathBuf, Vec<u8>)> {
-        let paths = fs::read_dir(self.log()).unwrap().map(|entry| entry.unwrap().path());
-        paths.map(|path| (path.clone(), fs::read(&path).unwrap())).collect()
-    }
-
-    fn restore(&self, files: &[(PathBuf, Vec<u8>)]) {
-        fs::remove_dir_all(self.log()).unwrap();
-        fs::create_dir(self.log()).unwrap();
-        for (path, bytes) in files {
-            fs::write(path, bytes).unwrap();
-        }
-    }
-
-    async fn read(&self) -> Result<Vec<LogEntry>, StoreError> {
-        self.store.read(self.id, Seq::START, ALL, usize::MAX).await
-    }
-
-    /// Reads, reopens, appends `next` and reads again.
-    async fn assert_holds_and_goes_on(&self, expected: &[LogEntry]) {
-        assert_eq!(self.read().await.unwrap(), expected);
-        let mut reopened = self.store.reopen(self.id, usize::MAX).await.unwrap();
+    /// Opens a copy whose journal is `bytes`, expects these entries, and goes on.
+    async fn holds(&self, bytes: &[u8], expected: &[LogEntry]) {
+        let folder = as_if_killed(&self.folder);
+        fs::write(journal(&folder), bytes).unwrap();
+        let store = DiskStore::open(folder.path()).unwrap();
+        assert_eq!(store.read(self.id, Seq::START, ALL, usize::MAX).await.unwrap(), expected);
+        let mut reopened = store.reopen(self.id, usize::MAX).await.unwrap();
         assert_eq!(reopened.tail, expected);
-        assert_eq!(reopened.last, Seq(expected.len() as u64));
         let next = spoken(expected.len() as u64 + 1, 99, "and on");
         reopened.writer.append(std::slice::from_ref(&next)).unwrap();
-        let mut grown = expected.to_vec();
-        grown.push(next);
-        assert_eq!(self.read().await.unwrap(), grown);
-        reopened.writer.sync().await.unwrap();
-        drop(reopened);
-        assert_eq!(self.read().await.unwrap(), grown);
+        drop((reopened, store));
+        let store = DiskStore::open(folder.path()).unwrap();
+        let grown = [expected, &[next]].concat();
+        assert_eq!(store.read(self.id, Seq::START, ALL, usize::MAX).await.unwrap(), grown);
     }
 }
 
-fn start_of_last_record(before: &[u8], after: &[u8]) -> usize {
-    assert_eq!(before, &after[..before.len()]);
-    before.len()
+/// It counts as a whole or not at all.
+fn last_batch() -> Vec<LogEntry> {
+    vec![spoken(13, 3, "the last words"), spoken(14, 3, "and the very last")]
 }
 
 #[tokio::test]
-async fn a_record_torn_at_any_byte_is_cut_and_all_before_it_stay() {
-    let whole = turns(1..=2);
-    let bench = Laboratory::new(DiskOptions::default(), &whole, &[]).await;
-    let before = fs::read(bench.last_segment()).unwrap();
-    let last = spoken(13, 3, "the last words");
-    let mut reopened = bench.store.reopen(bench.id, 0).await.unwrap();
-    reopened.writer.append(&[last]).unwrap();
-    drop(reopened);
-    let files = bench.files();
-    let after = fs::read(bench.last_segment()).unwrap();
-    for cut in start_of_last_record(&before, &after)..after.len() {
-        bench.restore(&files);
-        fs::write(bench.last_segment(), &after[..cut]).unwrap();
-        bench.assert_holds_and_goes_on(&whole).await;
+async fn r14_a_batch_torn_at_any_byte_is_dropped_and_all_before_it_stay() {
+    for may_map in [true, false] {
+        let last = LastBatch::written_with(may_map).await;
+        for cut in last.added.clone().step_by(3) {
+            let mut torn = last.before.clone();
+            torn[last.added.start..cut].copy_from_slice(&last.after[last.added.start..cut]);
+            last.holds(&torn, &turns(1..=2)).await;
+        }
+        last.holds(&last.after, &[turns(1..=2), last_batch()].concat()).await;
     }
 }
 
 #[tokio::test]
-async fn an_end_that_was_garbled_in_any_byte_is_cut() {
-    let whole = turns(1..=2);
-    let bench = Laboratory::new(DiskOptions::default(), &whole, &[]).await;
-    let before = fs::read(bench.last_segment()).unwrap();
-    let mut reopened = bench.store.reopen(bench.id, 0).await.unwrap();
-    reopened.writer.append(&[spoken(13, 3, "the last words")]).unwrap();
-    drop(reopened);
-    let files = bench.files();
-    let after = fs::read(bench.last_segment()).unwrap();
-    for place in start_of_last_record(&before, &after)..after.len() {
-        bench.restore(&files);
-        let mut garbled = after.clone();
+async fn r14_a_batch_that_was_garbled_in_any_byte_is_dropped() {
+    let last = LastBatch::written_with(true).await;
+    for place in last.added.clone().step_by(3) {
+        let mut garbled = last.after.clone();
         garbled[place] ^= 0x55;
-        fs::write(bench.last_segment(), garbled).unwrap();
-        bench.assert_holds_and_goes_on(&whole).await;
+        last.holds(&garbled, &turns(1..=2)).await;
     }
 }
 
 #[tokio::test]
-async fn zeros_and_noise_after_the_end_are_cut() {
-    let whole = turns(1..=2);
-    for noise in [vec![0; 1], vec![0; 5_000], vec![0xff; 4], vec![0xff; 300], b"[1,2".to_vec()] {
-        let bench = Laboratory::new(DiskOptions::default(), &whole, &[]).await;
-        let mut bytes = fs::read(bench.last_segment()).unwrap();
-        bytes.extend(noise);
-        fs::write(bench.last_segment(), bytes).unwrap();
-        bench.assert_holds_and_goes_on(&whole).await;
+async fn noise_behind_the_end_of_the_journal_is_no_part_of_it() {
+    let last = LastBatch::written_with(true).await;
+    let whole = [turns(1..=2), last_batch()].concat();
+    for noise in [vec![0xff; 4], vec![0xff; 300], b"[1,2".to_vec(), last.after[64..400].to_vec()] {
+        let mut bytes = last.after.clone();
+        bytes[last.added.end..last.added.end + noise.len()].copy_from_slice(&noise);
+        last.holds(&bytes, &whole).await;
     }
 }
 
+/// A frame as somebody could have made it who knows the format: it says that it belongs to the session, and its
+/// checksum is right but for the salt of the segment.
 #[tokio::test]
-async fn a_first_segment_torn_in_its_header_is_an_empty_log() {
-    for len in 0..16 {
-        let bench = Laboratory::new(DiskOptions::default(), &[], &turn(1)).await;
-        let bytes = fs::read(bench.last_segment()).unwrap();
-        fs::write(bench.last_segment(), &bytes[..len]).unwrap();
-        bench.assert_holds_and_goes_on(&[]).await;
-    }
+async fn what_a_segment_held_before_cannot_pass_for_what_it_holds_now() {
+    let last = LastBatch::written_with(true).await;
+    let mut bytes = last.before.clone();
+    let mut forged = last.after[last.added.clone()].to_vec();
+    let salt: [u8; 4] = last.after[12..16].try_into().unwrap();
+    forged[4..8].iter_mut().zip(salt).for_each(|(byte, salt)| *byte ^= salt);
+    bytes[last.added.clone()].copy_from_slice(&forged);
+    last.holds(&bytes, &turns(1..=2)).await;
 }
 
-#[tokio::test]
-async fn a_power_cut_that_kept_a_later_segment_but_not_the_end_of_an_earlier_one_leaves_no_gap() {
-    let bench = Laboratory::new(SMALL, &turns(1..=10), &[]).await;
-    let mut reopened = bench.store.reopen(bench.id, 0).await.unwrap();
-    let synced = bench.segments().len();
-    let index = fs::read(bench.index()).unwrap();
-    for number in 11..=30 {
-        reopened.writer.append(&turn(number)).unwrap();
+/// A store that was closed, so that everything is in its database.
+async fn archived(options: DiskOptions, entries: &[LogEntry]) -> (TempDir, SessionId) {
+    let folder = TempDir::new().unwrap();
+    let store = DiskStore::open_with(folder.path(), options).unwrap();
+    let record = record("me", 1);
+    let mut writer = store.create(record.clone()).await.unwrap();
+    for batch in entries.chunks(6) {
+        writer.append(batch).unwrap();
     }
-    drop(reopened);
-    let segments = bench.segments();
-    assert!(segments.len() > synced + 2);
-    let torn = &segments[synced];
-    let bytes = fs::read(torn).unwrap();
-    fs::write(torn, &bytes[..bytes.len() - 3]).unwrap();
-    fs::write(bench.index(), index).unwrap();
-
-    let held = bench.read().await.unwrap();
-    assert!(held.len() > 60 && held.len() < 180);
-    assert_eq!(held, turns(1..=30)[..held.len()]);
-    bench.assert_holds_and_goes_on(&held).await;
-}
-
-#[tokio::test]
-async fn what_was_synced_and_is_gone_is_reported_and_nothing_is_thrown_away() {
-    let bench = Laboratory::new(DiskOptions::default(), &turns(1..=3), &[]).await;
-    let bytes = fs::read(bench.last_segment()).unwrap();
-    let short = &bytes[..bytes.len() - 1];
-    fs::write(bench.last_segment(), short).unwrap();
-    let reopened = bench.store.reopen(bench.id, 0).await;
-    assert!(matches!(reopened.err(), Some(StoreError::Damaged(_))));
-    assert!(matches!(bench.read().await, Err(StoreError::Damaged(_))));
-    assert_eq!(fs::read(bench.last_segment()).unwrap(), short);
+    drop((writer, store));
+    (folder, record.id)
 }
 
 #[tokio::test]
 async fn damage_in_the_middle_is_reported_and_what_lies_around_it_can_be_read() {
-    let bench = Laboratory::new(DiskOptions::default(), &turns(1..=3), &[]).await;
-    let mut bytes = fs::read(bench.last_segment()).unwrap();
-    let middle = bytes.len() / 2;
-    bytes[middle] ^= 1;
-    fs::write(bench.last_segment(), bytes).unwrap();
-    assert!(matches!(bench.read().await, Err(StoreError::Damaged(_))));
-    let first = bench.store.read(bench.id, Seq::START, Seq(3), 9).await.unwrap();
-    assert_eq!(first, turn(1)[..3]);
-}
+    let (folder, id) = archived(SMALL, &turns(1..=30)).await;
+    let database = rusqlite::Connection::open(folder.path().join("gembridge.db")).unwrap();
+    let middle = "SELECT rowid, first, entries FROM log_chunks ORDER BY first LIMIT 1 OFFSET 10";
+    let (row, first, mut entries): (i64, u32, Vec<u8>) =
+        database.query_row(middle, (), |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).unwrap();
+    let half = entries.len() / 2;
+    entries[half] ^= 1;
+    database.execute("UPDATE log_chunks SET entries = ?2 WHERE rowid = ?1", (row, entries)).unwrap();
+    database.close().unwrap();
 
-#[tokio::test]
-async fn a_lost_or_damaged_index_is_made_again_from_the_log() {
-    let (synced, unsynced) = (turns(1..=20), turns(21..=22));
-    let whole = turns(1..=22);
-    let bench = Laboratory::new(SMALL, &synced, &unsynced).await;
-    let files = bench.files();
-    let index = fs::read(bench.index()).unwrap();
-    let damages = (0..index.len()).step_by(29).map(|place| {
-        let mut damaged = index.clone();
-        damaged[place] ^= 0x10;
-        Some(damaged)
-    });
-    let shorter = (0..index.len()).step_by(31).map(|len| Some(index[..len].to_vec()));
-    for damage in [None].into_iter().chain(damages).chain(shorter) {
-        bench.restore(&files);
-        match damage {
-            Some(bytes) => fs::write(bench.index(), bytes).unwrap(),
-            None => fs::remove_file(bench.index()).unwrap(),
-        }
-        let starts = bench.store.turn_starts(bench.id, 50).await.unwrap();
-        assert_eq!(starts.iter().map(|start| start.turn.0).collect::<Vec<_>>(), (1..=22).collect::<Vec<_>>());
-        bench.assert_holds_and_goes_on(&whole).await;
-        let starts = bench.store.turn_starts(bench.id, 50).await.unwrap();
-        assert_eq!(starts.len(), 23);
-    }
+    let store = DiskStore::open(folder.path()).unwrap();
+    let read = store.read(id, Seq::START, ALL, usize::MAX).await;
+    assert!(matches!(&read, Err(StoreError::Damaged(what)) if what.contains("delete the session")), "{read:?}");
+    let before = usize::try_from(first).unwrap() - 1;
+    assert_eq!(
+        store.read(id, Seq::START, Seq(u64::from(first) - 1), usize::MAX).await.unwrap(),
+        turns(1..=30)[..before]
+    );
+    assert_eq!(store.read(id, Seq(174), ALL, 9).await.unwrap(), turn(30));
 }
 
 #[tokio::test]
 async fn the_newest_turn_is_found_without_reading_the_log_before_it() {
-    let bench = Laboratory::new(SMALL, &turns(1..=200), &[]).await;
-    let segments = bench.segments();
-    assert!(segments.len() > 20);
+    let (folder, id) = archived(SMALL, &turns(1..=200)).await;
     // Whatever needs these would fail.
-    for segment in &segments[..segments.len() - 2] {
-        fs::remove_file(segment).unwrap();
-    }
-    let starts = bench.store.turn_starts(bench.id, 2).await.unwrap();
+    let database = rusqlite::Connection::open(folder.path().join("gembridge.db")).unwrap();
+    let removed = database.execute("DELETE FROM log_chunks WHERE first < 1180", ()).unwrap();
+    assert!(removed > 20, "{removed}");
+    database.close().unwrap();
+    let store = DiskStore::open(folder.path()).unwrap();
+    let starts = store.turn_starts(id, 2).await.unwrap();
     assert_eq!(starts.iter().map(|start| start.turn).collect::<Vec<_>>(), [TurnId(199), TurnId(200)]);
-    let read = bench.store.read(bench.id, starts[1].after, ALL, 1).await.unwrap();
-    assert_eq!(read, turn(200)[..1]);
-    let reopened = bench.store.reopen(bench.id, 6).await.unwrap();
-    assert_eq!(reopened.tail, turn(200));
+    assert_eq!(store.read(id, starts[1].after, ALL, 1).await.unwrap(), turn(200)[..1]);
+    assert_eq!(store.reopen(id, 6).await.unwrap().tail, turn(200));
+}
+
+/// How many bytes of entries the database has.
+fn stored_bytes(folder: &TempDir) -> u32 {
+    let database = rusqlite::Connection::open(folder.path().join("gembridge.db")).unwrap();
+    database.query_row("SELECT sum(length(entries)) FROM log_chunks", (), |row| row.get(0)).unwrap()
 }
 
 #[tokio::test]
 async fn text_that_is_part_of_its_frame_is_stored_once() {
     let long = "x".repeat(100_000);
-    let bench = Laboratory::new(DiskOptions::default(), &[spoken(1, 1, &long)], &[]).await;
-    assert!(fs::metadata(bench.last_segment()).unwrap().len() < 101_000);
+    let (folder, _) = archived(DiskOptions::default(), &[spoken(1, 1, &long)]).await;
+    assert!(stored_bytes(&folder) < 101_000);
 }
 
 #[tokio::test]
 async fn structured_data_is_stored_about_as_it_is_not_as_a_list_of_numbers() {
     let json = format!("{{\"out\":\"{}\"}}", "y".repeat(10_000));
     let options = Event::Options(gembridge_core::model::Opaque(json.into()));
-    let bench = Laboratory::new(DiskOptions::default(), &[entry(1, None, options)], &[]).await;
-    assert!(fs::metadata(bench.last_segment()).unwrap().len() < 10_200);
+    let (folder, _) = archived(DiskOptions::default(), &[entry(1, None, options)]).await;
+    assert!(stored_bytes(&folder) < 10_200);
+}
+
+#[tokio::test]
+async fn a_conversation_makes_no_file() {
+    fn files(folder: &TempDir) -> usize {
+        fs::read_dir(folder.path()).unwrap().count() + fs::read_dir(folder.path().join("journal")).unwrap().count()
+    }
+    let folder = TempDir::new().unwrap();
+    let store = DiskStore::open(folder.path()).unwrap();
+    store.create(record("me", 1)).await.unwrap().append(&turn(1)).unwrap();
+    let before = files(&folder);
+    for _ in 0..100 {
+        store.create(record("me", 1)).await.unwrap().append(&turn(1)).unwrap();
+    }
+    assert_eq!(files(&folder), before);
+}
+
+#[tokio::test]
+async fn r21_a_journal_of_a_newer_version_is_refused_and_left_alone() {
+    let last = LastBatch::written_with(true).await;
+    let mut newer = last.after.clone();
+    newer[8] = 99;
+    let checksum = crc32fast::hash(&newer[..24]);
+    newer[24..28].copy_from_slice(&checksum.to_le_bytes());
+    fs::write(journal(&last.folder), &newer).unwrap();
+    let Err(StoreError::Refused(sentence)) = DiskStore::open(last.folder.path()) else { panic!("it was opened") };
+    assert!(sentence.contains("newer version") && sentence.contains("99"), "{sentence}");
+    assert_eq!(fs::read(journal(&last.folder)).unwrap(), newer);
 }
 
 #[tokio::test]
@@ -326,7 +306,7 @@ async fn r21_an_empty_database_is_brought_up_to_date() {
     drop(store);
     let database = rusqlite::Connection::open(folder.path().join("gembridge.db")).unwrap();
     let version: u32 = database.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
-    assert_eq!(version, 1);
+    assert_eq!(version, 2);
 }
 
 #[test]
@@ -354,21 +334,6 @@ async fn r22_a_second_owner_of_the_folder_is_refused_until_the_first_is_gone() {
     assert!(DiskStore::open(folder.path()).is_err(), "a writer still has it");
     drop(writer);
     assert!(DiskStore::open(folder.path()).is_ok());
-}
-
-#[tokio::test]
-async fn a_deletion_that_was_cut_short_is_finished_or_taken_back_at_the_next_start() {
-    let bench = Laboratory::new(DiskOptions::default(), &turn(1), &[]).await;
-    let Laboratory { folder, store, id } = bench;
-    drop(store);
-    let (log, deleted) = (folder.path().join("sessions"), folder.path().join("deleted"));
-    fs::rename(log.join(id.to_string()), deleted.join(id.to_string())).unwrap();
-    let orphan = SessionId::new().to_string();
-    fs::create_dir(deleted.join(&orphan)).unwrap();
-
-    let store = DiskStore::open(folder.path()).unwrap();
-    assert_eq!(store.read(id, Seq::START, ALL, 9).await.unwrap(), turn(1));
-    assert_eq!(fs::read_dir(&deleted).unwrap().count(), 0);
 }
 
 #[tokio::test]

@@ -66,13 +66,14 @@ proptest! {
         log in log(),
         steps in vec((1..8_usize, 0..4_u8), 60),
         segment_bytes in 1..4_000_u64,
-        signpost_bytes in 1..1_000_u64,
+        chunk_bytes in 1..1_000_u64,
+        may_map in any::<bool>(),
         after in 0..70_u64,
         limit in 0..70_usize,
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {
-            let mut disk = Backend::disk(DiskOptions { segment_bytes, signpost_bytes });
+            let mut disk = Backend::disk(DiskOptions { segment_bytes, chunk_bytes, may_map });
             let memory = Backend::memory();
             let record = record("me", 1);
             let mut reference = memory.store().create(record.clone()).await.unwrap();

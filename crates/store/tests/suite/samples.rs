@@ -13,8 +13,8 @@ use gembridge_core::store::{SessionRecord, Store};
 use gembridge_store::{DiskOptions, DiskStore};
 use tempfile::TempDir;
 
-/// Small enough that a few dozen entries fill several segments and put up several signposts.
-pub const SMALL: DiskOptions = DiskOptions { segment_bytes: 2_000, signpost_bytes: 500 };
+/// Small enough that a few dozen entries fill several segments, and written by system calls.
+pub const SMALL: DiskOptions = DiskOptions { segment_bytes: 2_000, chunk_bytes: 500, may_map: false };
 
 pub enum Backend {
     Memory(MemoryStore),

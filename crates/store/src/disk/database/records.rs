@@ -7,40 +7,46 @@ use std::sync::Arc;
 
 use gembridge_core::model::{AgentName, Principal, SessionId, Timestamp};
 use gembridge_core::store::{SessionRecord, StoreError};
-use rusqlite::{Connection, ErrorCode, OptionalExtension as _, Row, params};
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
-use super::refusal;
+use super::{log, refusal};
 
-pub(in super::super) fn insert(connection: &Connection, record: &SessionRecord) -> Result<(), StoreError> {
-    let inserted = write(
-        connection,
-        "INSERT INTO sessions (id, principal, agent, agent_session, workspace, model, mode, title, created, updated) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
-        record,
-    );
-    match inserted {
-        Err(error) if error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation) => {
-            Err(StoreError::Refused(format!("session `{}` is in the store already", record.id)))
-        }
-        inserted => inserted.map(drop).map_err(|error| refusal(&error)),
-    }
+/// Makes the row, or brings it up to date. What the database knows of the log stays.
+pub(in super::super) fn keep(connection: &Connection, record: &SessionRecord) -> Result<(), StoreError> {
+    connection
+        .prepare_cached(
+            "INSERT INTO sessions \
+             (id, principal, agent, agent_session, workspace, model, mode, title, created, updated) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) \
+             ON CONFLICT (id) DO UPDATE SET principal = ?2, agent = ?3, agent_session = ?4, workspace = ?5, \
+             model = ?6, mode = ?7, title = ?8, created = ?9, updated = ?10",
+        )
+        .and_then(|mut statement| {
+            statement.execute(params![
+                record.id.to_string(),
+                record.principal.as_str(),
+                record.agent.as_str(),
+                record.agent_session.as_deref(),
+                record.workspace.as_ref().map(|path| path.as_os_str().as_bytes()),
+                record.model.as_deref(),
+                record.mode.as_deref(),
+                record.title.as_deref(),
+                to_integer(record.created),
+                to_integer(record.updated),
+            ])
+        })
+        .map(drop)
+        .map_err(|error| refusal(&error))
 }
 
-pub(in super::super) fn update(connection: &Connection, record: &SessionRecord) -> Result<(), StoreError> {
-    let changed = write(
-        connection,
-        "UPDATE sessions SET principal = ?2, agent = ?3, agent_session = ?4, workspace = ?5, model = ?6, mode = ?7, \
-         title = ?8, created = ?9, updated = ?10 WHERE id = ?1",
-        record,
-    );
-    found(changed, record.id)
-}
-
+/// Forgets the session, its record and its log.
 pub(in super::super) fn delete(connection: &Connection, id: SessionId) -> Result<(), StoreError> {
-    let deleted = connection
+    let bytes = log::delete(connection, id).map_err(|error| refusal(&error))?;
+    connection
         .prepare_cached("DELETE FROM sessions WHERE id = ?1")
-        .and_then(|mut statement| statement.execute([id.to_string()]));
-    found(deleted, id)
+        .and_then(|mut statement| statement.execute([id.to_string()]))
+        .map_err(|error| refusal(&error))?;
+    log::count_bytes(connection, -log::signed(bytes))
 }
 
 pub(in super::super) fn record(connection: &Connection, id: SessionId) -> Result<SessionRecord, StoreError> {
@@ -76,6 +82,13 @@ pub(in super::super) fn list(
     rows.map_err(|error| refusal(&error))
 }
 
+/// The newest id; they sort by the time they were made.
+pub(in super::super) fn newest(connection: &Connection) -> Result<SessionId, StoreError> {
+    let id: Option<String> =
+        connection.query_row("SELECT max(id) FROM sessions", (), |row| row.get(0)).map_err(|error| refusal(&error))?;
+    Ok(id.and_then(|id| id.parse().ok()).unwrap_or_else(|| SessionId::from_bytes([0; 16])))
+}
+
 /// A place in the order of use, longest ago first.
 #[derive(Clone)]
 pub(in super::super) struct Oldest {
@@ -102,29 +115,6 @@ pub(in super::super) fn oldest(
         .prepare_cached("SELECT * FROM sessions WHERE (updated, id) > (?1, ?2) ORDER BY updated, id LIMIT ?3")
         .and_then(|mut statement| statement.query_map(params![after.updated, after.id, limit], from_row)?.collect())
         .map_err(|error| refusal(&error))
-}
-
-fn write(connection: &Connection, sql: &str, record: &SessionRecord) -> rusqlite::Result<usize> {
-    connection.prepare_cached(sql)?.execute(params![
-        record.id.to_string(),
-        record.principal.as_str(),
-        record.agent.as_str(),
-        record.agent_session.as_deref(),
-        record.workspace.as_ref().map(|path| path.as_os_str().as_bytes()),
-        record.model.as_deref(),
-        record.mode.as_deref(),
-        record.title.as_deref(),
-        to_integer(record.created),
-        to_integer(record.updated),
-    ])
-}
-
-fn found(changed: rusqlite::Result<usize>, id: SessionId) -> Result<(), StoreError> {
-    match changed {
-        Ok(0) => Err(StoreError::Unknown(id)),
-        Ok(_) => Ok(()),
-        Err(error) => Err(refusal(&error)),
-    }
 }
 
 fn from_row(row: &Row<'_>) -> rusqlite::Result<SessionRecord> {

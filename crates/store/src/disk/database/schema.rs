@@ -12,7 +12,8 @@ use super::super::files::{failure, private_file, read_up_to};
 use super::refusal;
 
 /// Step `n` leads from `user_version` `n` to `n + 1`. A released step is never changed.
-const MIGRATIONS: [&str; 1] = ["
+const MIGRATIONS: [&str; 2] = [
+    "
     CREATE TABLE sessions (
         id            TEXT PRIMARY KEY NOT NULL,
         principal     TEXT NOT NULL,
@@ -27,8 +28,32 @@ const MIGRATIONS: [&str; 1] = ["
     ) STRICT, WITHOUT ROWID;
     CREATE INDEX sessions_by_change ON sessions (updated, id);
     CREATE INDEX sessions_by_principal ON sessions (principal, updated, id);
-"];
-const NEWEST: u32 = 1;
+",
+    "
+    ALTER TABLE sessions ADD COLUMN last INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE sessions ADD COLUMN last_turn INTEGER;
+    ALTER TABLE sessions ADD COLUMN bytes INTEGER NOT NULL DEFAULT 0;
+    CREATE TABLE log_chunks (
+        session BLOB NOT NULL,
+        first   INTEGER NOT NULL,
+        entries BLOB NOT NULL
+    ) STRICT;
+    CREATE UNIQUE INDEX log_chunks_by_session ON log_chunks (session, first);
+    CREATE TABLE turns (
+        session BLOB NOT NULL,
+        turn    INTEGER NOT NULL,
+        after   INTEGER NOT NULL,
+        at      INTEGER NOT NULL,
+        PRIMARY KEY (session, turn)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE totals (
+        archived INTEGER NOT NULL,
+        bytes    INTEGER NOT NULL
+    ) STRICT;
+    INSERT INTO totals (archived, bytes) VALUES (0, 0);
+",
+];
+const NEWEST: u32 = 2;
 
 /// Where `SQLite`'s file header keeps `user_version`, big-endian.
 const VERSION_OFFSET: usize = 60;
@@ -81,10 +106,13 @@ fn let_it_shrink(connection: &Connection) -> Result<(), rusqlite::Error> {
     Ok(())
 }
 
-/// Gives the disk back what deleted rows took, a bounded part of it.
-pub(in super::super) fn give_back(connection: &Connection) -> Result<(), StoreError> {
+/// Gives the disk back what deleted rows took, a bounded part of it; how many pages.
+pub(in super::super) fn give_back(connection: &Connection) -> Result<u32, StoreError> {
+    let free = || connection.pragma_query_value(None, "freelist_count", |row| row.get::<_, u32>(0));
+    let before = free().map_err(|error| refusal(&error))?;
     // Each step frees one page.
-    connection.pragma(None, "incremental_vacuum", PAGES_AT_ONCE, |_| Ok(())).map_err(|error| refusal(&error))
+    connection.pragma(None, "incremental_vacuum", PAGES_AT_ONCE, |_| Ok(())).map_err(|error| refusal(&error))?;
+    Ok(before.saturating_sub(free().map_err(|error| refusal(&error))?))
 }
 
 fn migrate(connection: &mut Connection, version: u32) -> Result<(), rusqlite::Error> {
