@@ -71,7 +71,7 @@ pub struct DiskOptions {
 
 impl Default for DiskOptions {
     fn default() -> Self {
-        Self { segment_bytes: 4 << 20, chunk_bytes: 64 << 10, may_map: true }
+        Self { segment_bytes: 2 << 20, chunk_bytes: 64 << 10, may_map: true }
     }
 }
 

@@ -59,7 +59,8 @@ fn r16_whatever_the_limit_is_nothing_is_shown_that_is_not_stored() {
         let home = Home::with_modes("ok");
         let command = home.command_after(&format!("ulimit -f {blocks}"), &["run", LONG]);
         let ran = Running::start(command).ends();
-        assert_eq!(ran.code, Some(1), "at {blocks} blocks: {ran:?}");
+        // Where the limit lets small files be made, many of them hold it all.
+        assert_eq!(ran.code, Some(i32::from(blocks < 1000)), "at {blocks} blocks: {}", ran.stderr);
         let shown = ran.stdout.trim_end();
         let stored = history::sessions(&home.state_folder()).first().map(|(_, entries)| history::text(entries));
         assert!(stored.unwrap_or_default().starts_with(shown), "at {blocks} blocks");

@@ -267,7 +267,9 @@ async fn a_power_cut_that_kept_a_later_segment_but_not_the_end_of_an_earlier_one
         for session in &records {
             let mut buffer = Vec::new();
             frame::begin(&mut buffer);
-            turn(number).iter().for_each(|entry| record::encode(entry, &mut buffer).unwrap());
+            for entry in &turn(number) {
+                record::encode(entry, &mut buffer).unwrap();
+            }
             frame::finish(&mut buffer, Kind::Entries, session.id).unwrap();
             let kept = |segment: &Arc<super::segment::Segment>, offset| {
                 if segment.number == 2 {

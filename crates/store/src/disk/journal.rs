@@ -20,10 +20,10 @@ use super::frame::{self, TERMINATOR};
 use super::segment::{self, HEADER, Left, Medium, Segment, Spare};
 
 /// How many segments may wait for the database. Beyond it writers wait, as they would for a disk that is behind.
-const MOST_SEALED: usize = 64;
+const MOST_SEALED: usize = 128;
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
 /// How many files are kept for later. More are given back to the disk.
-const MOST_SPARE: usize = 2;
+const MOST_SPARE: usize = 1;
 /// A disk that has no room for a whole segment may have room for a smaller one.
 const SMALLEST: u64 = 64 << 10;
 /// Kept free at the end of a segment for deletions: they are what makes room on a disk that is full.

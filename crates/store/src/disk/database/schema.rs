@@ -61,6 +61,8 @@ const MAGIC: &[u8] = b"SQLite format 3\0";
 
 /// `SQLite`'s name for a file that can be made shorter bit by bit; otherwise it stays as long as it ever was.
 const BY_AND_BY: u32 = 2;
+/// The write-ahead log is cut back to this once its content is in the database.
+const LARGEST_WAL: u32 = 4 << 20;
 /// How many empty pages leave the file in one go: nobody's commit waits long for it.
 const PAGES_AT_ONCE: u32 = 256;
 
@@ -93,6 +95,7 @@ fn prepare(path: &Path, connection: &mut Connection) -> Result<(), StoreError> {
     }
     connection.pragma_update(None, "journal_mode", "WAL").map_err(failed)?;
     connection.pragma_update(None, "synchronous", "FULL").map_err(failed)?;
+    connection.pragma_update(None, "journal_size_limit", LARGEST_WAL).map_err(failed)?;
     migrate(connection, version).map_err(failed)
 }
 
