@@ -75,9 +75,7 @@ fn add_own(scan: &mut Scan, context: &Context) {
     if !folder.exists() {
         return;
     }
-    let own = ensure_private(&folders.cache).map_err(|error| error.to_string());
-    let own = own.and_then(|()| own::sessions(&folder, &folders.cache).map_err(|error| error.to_string()));
-    match own {
+    match own::sessions(&folder) {
         Ok(own) => scan.add(own, folder),
         Err(error) => tracing::warn!("the sessions of the gateway are left out: {error}"),
     }

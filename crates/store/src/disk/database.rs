@@ -13,7 +13,9 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::files::failure;
 
-pub(super) use log::{append, archived, bytes, bytes_of, chunk, count_bytes, find_end, set_archived, turn_starts};
+pub(super) use log::{
+    append, archived, bytes, bytes_of, chunk, count_bytes, find_end, lengths, set_archived, turn_starts,
+};
 pub(super) use records::{Oldest, delete, exists, keep, list, newest, oldest, record};
 pub(super) use schema::give_back;
 

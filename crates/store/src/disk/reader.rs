@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs;
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -15,7 +15,6 @@ use bytes::Bytes;
 use gembridge_core::log::LogEntry;
 use gembridge_core::model::SessionId;
 use gembridge_core::store::{SessionRecord, StoreError};
-use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use super::database::{self, refusal};
@@ -33,22 +32,18 @@ const TRIES: usize = 20;
 /// What is on disk at this moment. Changes nothing of it, and makes no folder that is missing.
 pub struct DiskReader {
     folder: Folder,
-    scratch: PathBuf,
 }
 
-/// What the database holds, seen from a folder of our own.
+/// What the database holds.
 struct View {
     database: PathBuf,
-    folder: PathBuf,
     connection: Connection,
-    before: [Option<(u64, SystemTime)>; 2],
+    before: State,
 }
 
 impl DiskReader {
-    /// `scratch` is a private folder from which the database is read: whoever has the store open lets nobody else read it
-    /// where it is.
-    pub fn new(folder: impl Into<PathBuf>, scratch: impl Into<PathBuf>) -> Self {
-        Self { folder: Folder::new(folder.into()), scratch: scratch.into() }
+    pub fn new(folder: impl Into<PathBuf>) -> Self {
+        Self { folder: Folder::new(folder.into()) }
     }
 
     /// The records of all sessions, newest change first. None where nothing was ever kept.
@@ -90,14 +85,21 @@ impl DiskReader {
         hand_out(bodies_of(id, frames), &mut last, on)
     }
 
-    /// How long the log of a session is, in bytes, about: it changes with every entry.
-    pub fn length(&self, id: SessionId) -> Result<u64, StoreError> {
+    /// How long the log of each session is, in bytes, about: it changes with every entry.
+    pub fn lengths(&self) -> Result<HashMap<SessionId, u64>, StoreError> {
         let frames = self.frames()?;
-        let Some(mut view) = self.view()? else { return Ok(0) };
-        let end = view.read(|connection| database::find_end(connection, id))?.unwrap_or_default();
-        let bytes = view.read(|connection| database::bytes_of(connection, id))?;
-        let newer = bodies_of(id, frames).filter(|body| record::head(body).is_some_and(|head| head.seq > end.last));
-        Ok(bytes + newer.map(|body| (record::PREFIX + body.len()) as u64).sum::<u64>())
+        let Some(mut view) = self.view()? else { return Ok(HashMap::new()) };
+        let rows = view.read(database::lengths)?;
+        let mut lengths: HashMap<_, _> = rows.iter().map(|row| (row.session, row.bytes)).collect();
+        let ends: HashMap<_, _> = rows.iter().map(|row| (row.session, row.last)).collect();
+        for frame in frames.into_iter().filter(|frame| frame.kind == Kind::Entries) {
+            let archived = ends.get(&frame.session).copied().unwrap_or(0);
+            let newer = Records::in_bytes(frame.payload)
+                .filter(|body| record::head(body).is_some_and(|head| head.seq > archived));
+            *lengths.entry(frame.session).or_default() +=
+                newer.map(|body| (record::PREFIX + body.len()) as u64).sum::<u64>();
+        }
+        Ok(lengths)
     }
 
     /// Everything in the journal, in order.
@@ -135,14 +137,8 @@ impl DiskReader {
         if !database.exists() {
             return Ok(None);
         }
-        let folder = self.scratch.join(format!("records-{}-{}", std::process::id(), SessionId::new()));
-        fs::DirBuilder::new().mode(0o700).create(&folder).map_err(|error| failure(&error))?;
-        let opened = look_through(&database, &folder);
-        if opened.is_err() {
-            remove(&folder);
-        }
-        let (connection, before) = opened?;
-        Ok(Some(View { database, folder, connection, before }))
+        let (connection, before) = look_at(&database)?;
+        Ok(Some(View { database, connection, before }))
     }
 }
 
@@ -151,49 +147,35 @@ impl View {
     fn read<T>(&mut self, read: impl Fn(&Connection) -> Result<T, StoreError>) -> Result<T, StoreError> {
         for _ in 0..TRIES {
             let result = read(&self.connection);
-            if states(&self.database).map_err(|error| failure(&error))? == self.before {
+            if state(&self.database).map_err(|error| failure(&error))? == self.before {
                 return result;
             }
-            (self.connection, self.before) = look_through(&self.database, &self.folder)?;
+            (self.connection, self.before) = look_at(&self.database)?;
         }
         Err(StoreError::InUse("the records of the sessions are being written all the time; try again".to_owned()))
     }
 }
 
-impl Drop for View {
-    fn drop(&mut self) {
-        remove(&self.folder);
-    }
-}
-
-fn remove(folder: &Path) {
-    if let Err(error) = fs::remove_dir_all(folder) {
-        tracing::debug!(%error, folder = %folder.display(), "a view of the records could not be removed");
-    }
-}
-
-/// Opens the database for reading by another name in `folder`, with a copy of its log of changes: what `SQLite` does to a
-/// log that it finds is done to the copy.
-fn look_through(database: &Path, folder: &Path) -> Result<(Connection, [Option<(u64, SystemTime)>; 2]), StoreError> {
-    let failed = |error: io::Error| failure(&error);
-    let view = folder.join(format!("{}.db", SessionId::new()));
-    let before = states(database).map_err(failed)?;
-    if fs::hard_link(database, &view).is_err() {
-        fs::copy(database, &view).map_err(failed)?;
-    }
-    match fs::copy(log_of(database), log_of(&view)) {
-        Err(error) if error.kind() == ErrorKind::NotFound => {}
-        copied => drop(copied.map_err(failed)?),
-    }
-    // Whoever owns the database has it locked; it is read as a file that nobody writes to, and read again if somebody did.
-    let address = format!("file:{}?mode=ro&nolock=1", view.display());
+/// Opens the database as a file that nobody writes to: its owner has it locked. What its log of changes holds beyond the
+/// file is in the journal too.
+fn look_at(database: &Path) -> Result<(Connection, State), StoreError> {
+    let before = state(database).map_err(|error| failure(&error))?;
+    let mut address = OsString::from("file:");
+    address.push(percent_encoded(database));
+    address.push("?immutable=1");
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
-    let connection = Connection::open_with_flags(address, flags).map_err(|error| refusal(&error))?;
-    connection
-        .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)
-        .and_then(|_| connection.pragma_update(None, "locking_mode", "EXCLUSIVE"))
-        .map_err(|error| refusal(&error))?;
+    let connection = Connection::open_with_flags(PathBuf::from(address), flags).map_err(|error| refusal(&error))?;
     Ok((connection, before))
+}
+
+/// A path as part of a URI.
+fn percent_encoded(path: &Path) -> OsString {
+    let bytes = path.as_os_str().as_bytes().iter();
+    let encoded = bytes.flat_map(|byte| match byte {
+        b'%' | b'?' | b'#' => format!("%{byte:02x}").into_bytes(),
+        _ => vec![*byte],
+    });
+    OsString::from_vec(encoded.collect())
 }
 
 fn bodies_of(id: SessionId, frames: Vec<Frame>) -> impl Iterator<Item = Bytes> {
@@ -216,23 +198,11 @@ fn hand_out(
     Ok(())
 }
 
-/// The log of changes beside a database.
-fn log_of(database: &Path) -> PathBuf {
-    let mut name = OsString::from(database);
-    name.push("-wal");
-    name.into()
-}
+type State = (u64, SystemTime);
 
-fn states(database: &Path) -> io::Result<[Option<(u64, SystemTime)>; 2]> {
-    Ok([state(database)?, state(&log_of(database))?])
-}
-
-fn state(path: &Path) -> io::Result<Option<(u64, SystemTime)>> {
-    match fs::metadata(path) {
-        Ok(found) => Ok(Some((found.len(), found.modified()?))),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
-    }
+fn state(path: &Path) -> io::Result<State> {
+    let found = fs::metadata(path)?;
+    Ok((found.len(), found.modified()?))
 }
 
 #[cfg(test)]
@@ -240,7 +210,7 @@ mod tests {
     use std::sync::Arc;
 
     use gembridge_core::model::{AgentName, Event, Principal, Seq, Text, Timestamp};
-    use gembridge_core::store::Store as _;
+    use gembridge_core::store::{LogWriter, Store as _};
 
     use super::*;
     use crate::DiskStore;
@@ -250,11 +220,18 @@ mod tests {
         LogEntry { seq: Seq(seq), at: Timestamp(seq), turn: None, event, frame: None }
     }
 
+    fn read_after_close(reader: &DiskReader, store: DiskStore, writer: Box<dyn LogWriter>, id: SessionId) -> bool {
+        drop((store, writer));
+        let mut found = Vec::new();
+        reader.entries(id, &mut |entry| found.push(entry)).unwrap();
+        found == [entry(1), entry(2), entry(3)]
+    }
+
     #[tokio::test]
     async fn sessions_are_read_while_their_owner_writes() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().join("sessions");
-        let reader = DiskReader::new(&root, folder.path());
+        let reader = DiskReader::new(&root);
         assert_eq!(reader.list().unwrap(), []);
         assert!(!root.exists(), "reading makes nothing");
         let store = DiskStore::open(&root).unwrap();
@@ -277,14 +254,14 @@ mod tests {
             reader.entries(record.id, &mut |entry| found.push(entry)).unwrap();
             found
         };
-        assert_eq!((read(), reader.length(record.id).unwrap()), (vec![], 0));
+        let length = || reader.lengths().unwrap().get(&record.id).copied().unwrap_or(0);
+        assert_eq!((read(), length()), (vec![], 0));
         writer.append(&[entry(1), entry(2)]).unwrap();
-        let length = reader.length(record.id).unwrap();
+        let before = length();
         assert_eq!(read(), [entry(1), entry(2)]);
         writer.append(&[entry(3)]).unwrap();
         assert_eq!(read().len(), 3);
-        assert!(reader.length(record.id).unwrap() > length);
-        let left: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-        assert_eq!(left, ["sessions"], "no copy is left behind");
+        assert!(length() > before);
+        assert!(read_after_close(&reader, store, writer, record.id), "and when its owner is gone");
     }
 }

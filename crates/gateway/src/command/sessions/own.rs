@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use gembridge_core::model::SessionId;
 use gembridge_core::store::{SessionRecord, StoreError};
@@ -16,7 +17,17 @@ pub struct Own {
     reader: DiskReader,
     folder: PathBuf,
     records: HashMap<SessionId, SessionRecord>,
+    lengths: Mutex<Option<Lengths>>,
 }
+
+/// How long each log was at some moment. All of them are read at once, and a scan asks for each.
+struct Lengths {
+    read: Instant,
+    found: HashMap<SessionId, u64>,
+}
+
+/// For so long the lengths are taken for the present ones.
+const FRESH: Duration = Duration::from_millis(200);
 
 impl fmt::Debug for Own {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -24,11 +35,11 @@ impl fmt::Debug for Own {
     }
 }
 
-/// Every session that the gateway has kept. `scratch` is a private folder.
-pub fn sessions(folder: &Path, scratch: &Path) -> Result<Vec<Located>, StoreError> {
-    let reader = DiskReader::new(folder, scratch);
+/// Every session that the gateway has kept.
+pub fn sessions(folder: &Path) -> Result<Vec<Located>, StoreError> {
+    let reader = DiskReader::new(folder);
     let records: HashMap<_, _> = reader.list()?.into_iter().map(|record| (record.id, record)).collect();
-    let own = Arc::new(Own { reader, folder: folder.to_owned(), records });
+    let own = Arc::new(Own { reader, folder: folder.to_owned(), records, lengths: Mutex::default() });
     let located = own.records.values().map(|record| {
         let supplier: Arc<dyn Supplier> = Arc::<Own>::clone(&own);
         let mut located = Located::supplied(record.id.to_string(), record.updated.0, supplier);
@@ -84,6 +95,12 @@ impl Supplier for Own {
     }
 
     fn version(&self, id: &str) -> u64 {
-        id.parse().map_or(0, |id| self.reader.length(id))
+        let mut lengths = self.lengths.lock().unwrap_or_else(PoisonError::into_inner);
+        if lengths.as_ref().is_none_or(|known| known.read.elapsed() > FRESH) {
+            let found = self.reader.lengths().unwrap_or_default();
+            *lengths = Some(Lengths { read: Instant::now(), found });
+        }
+        let found = lengths.as_ref().zip(id.parse().ok()).and_then(|(known, id)| known.found.get(&id));
+        found.copied().unwrap_or(0)
     }
 }

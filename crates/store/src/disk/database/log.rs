@@ -187,6 +187,30 @@ pub(in super::super) fn bytes_of(connection: &Connection, session: SessionId) ->
         .map_err(|error| refusal(&error))
 }
 
+/// What is known of a log without reading it.
+pub(in super::super) struct Length {
+    pub session: SessionId,
+    pub last: u64,
+    pub bytes: u64,
+}
+
+pub(in super::super) fn lengths(connection: &Connection) -> Result<Vec<Length>, StoreError> {
+    connection
+        .prepare_cached("SELECT id, last, bytes FROM sessions")
+        .and_then(|mut statement| {
+            let rows = statement.query_map((), |row| {
+                Ok((row.get::<_, String>(0)?.parse().ok(), unsigned(row.get(1)?), unsigned(row.get(2)?)))
+            })?;
+            rows.collect::<rusqlite::Result<Vec<_>>>()
+        })
+        .map(|rows| {
+            let known =
+                |(session, last, bytes): (Option<SessionId>, _, _)| Some(Length { session: session?, last, bytes });
+            rows.into_iter().filter_map(known).collect()
+        })
+        .map_err(|error| refusal(&error))
+}
+
 /// Counts bytes that came, or, with a minus, that went.
 pub(in super::super) fn count_bytes(connection: &Connection, change: i64) -> Result<(), StoreError> {
     connection

@@ -96,6 +96,9 @@ fn prepare(path: &Path, connection: &mut Connection) -> Result<(), StoreError> {
     connection.pragma_update(None, "journal_mode", "WAL").map_err(failed)?;
     connection.pragma_update(None, "synchronous", "FULL").map_err(failed)?;
     connection.pragma_update(None, "journal_size_limit", LARGEST_WAL).map_err(failed)?;
+    // Commits are few and large. With each of them in the file itself, the journal and the file hold everything between
+    // them, and another process can read it so.
+    connection.pragma_update(None, "wal_autocheckpoint", 1).map_err(failed)?;
     migrate(connection, version).map_err(failed)
 }
 
