@@ -29,9 +29,6 @@ pub struct Config {
     pub server: Arc<str>,
     /// What else they may call it, for drivers that give it a name of their own.
     pub aliases: Vec<Arc<str>>,
-    /// Names of agents' own tools. Some agents leave out every tool of that name when their own is not to be used, so a
-    /// client's tool of that name is shown under another.
-    pub native: Vec<Arc<str>>,
     /// The longest name of a tool that agents take, with the prefix that they put before it.
     pub name_limit: usize,
     /// The largest message of an agent.
@@ -53,7 +50,6 @@ impl Default for Config {
         Self {
             server: "gembridge".into(),
             aliases: Vec::new(),
-            native: Vec::new(),
             name_limit: 64,
             body_limit: 10 * 1024 * 1024,
             news: 256,
@@ -106,8 +102,7 @@ impl ToolBridge {
         let tasks = TaskTracker::new();
         let stop = CancellationToken::new();
         tasks.spawn(listener::listen(listener, auth.clone(), config.connections, stop.clone()));
-        let naming = Naming::new(&config.server, &config.aliases, config.name_limit);
-        let naming = Arc::new(naming.without(&config.native));
+        let naming = Arc::new(Naming::new(&config.server, &config.aliases, config.name_limit));
         let shared = Shared { config, naming, address, auth, tasks, runtime: Handle::current(), stop };
         Ok(Self { shared: Arc::new(shared) })
     }

@@ -1,5 +1,6 @@
 //! The list of tools at one endpoint, as an agent reads it and as its calls are understood.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -53,7 +54,7 @@ impl List {
     fn add(&mut self, tool: &ClientTool, naming: &Naming) {
         let shown = naming.shown(&tool.name, &self.by_name);
         let schema = Arc::new(object_schema(tool.schema.as_ref()));
-        let description = tool.description.as_ref().map(|text| text.to_string().into());
+        let description = description(tool, &shown);
         self.shown.push(Tool::new_with_raw(shown.to_string(), description, schema.clone()));
         if shown != tool.name {
             self.by_own_name.insert(tool.name.clone(), shown.clone());
@@ -69,6 +70,16 @@ impl List {
     pub fn find(&self, called: &str, naming: &Naming) -> Option<&Entry> {
         naming.find(called, &self.by_name).or_else(|| self.by_name.get(naming.find(called, &self.by_own_name)?))
     }
+}
+
+/// What the client says of its tool. A model that sees another name is told the client's, which prompts speak of.
+fn description(tool: &ClientTool, shown: &str) -> Option<Cow<'static, str>> {
+    let own = tool.description.as_deref();
+    if *tool.name == *shown {
+        return own.map(|text| text.to_owned().into());
+    }
+    let renamed = format!("The user calls this tool `{}`.", tool.name);
+    Some(own.map_or(renamed.clone(), |text| format!("{text}\n\n{renamed}")).into())
 }
 
 /// The client's schema as it is. Only where it does not say that the arguments are an object, it is made to say so:
@@ -155,18 +166,25 @@ mod tests {
     #[test]
     fn a_tool_that_is_shown_under_another_name_answers_to_its_own_too() {
         let long = "x".repeat(64);
-        let tools = vec![tool("read_file", None), tool(&long, None)];
-        let naming = Naming::new("gembridge", &[], 64).without(&["read_file".into()]);
+        let tools = vec![tool("files.read", None), tool(&long, None), tool("read_file", None)];
+        let naming = Naming::new("gembridge", &[], 64);
         let list = List::new(&Offer { tools: tools.into(), format: None }, &naming);
         let own = |called: &str| match list.find(called, &naming) {
             Some(Entry::Client { name, .. }) => name.to_string(),
             _ => String::new(),
         };
         let shown = list.tools()[0].name.to_string();
-        assert_ne!(shown, "read_file");
-        for called in [shown.as_str(), "read_file", "mcp_gembridge_read_file"] {
-            assert_eq!(own(called), "read_file", "{called}");
+        assert_ne!(shown, "files.read");
+        for called in [shown.as_str(), "files.read", "mcp_gembridge_files.read"] {
+            assert_eq!(own(called), "files.read", "{called}");
         }
+        let described = |at: usize| list.tools()[at].description.clone().unwrap();
+        assert_eq!(described(0), "does it\n\nThe user calls this tool `files.read`.");
+        assert_eq!(
+            (list.tools()[2].name.as_ref(), described(2).as_ref()),
+            ("read_file", "does it"),
+            "as the client wrote it"
+        );
         assert_eq!(own(&format!("mcp_gembridge_{long}")), long);
     }
 

@@ -1,6 +1,6 @@
 //! Names of tools: as the client writes them, as agents take them, and as agents write them when they call.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -16,8 +16,6 @@ const DIGITS: usize = 8;
 #[derive(Debug)]
 pub struct Naming {
     prefixes: Vec<String>,
-    /// Names that agents have for tools of their own.
-    native: HashSet<Arc<str>>,
     /// The longest name that still fits when an agent has put its prefix before it.
     room: usize,
 }
@@ -28,20 +26,15 @@ impl Naming {
         let prefixes: Vec<_> =
             servers().flat_map(|server| PREFIXES.map(|(before, after)| format!("{before}{server}{after}"))).collect();
         let longest = prefixes.iter().map(String::len).max().unwrap_or(0);
-        Self { prefixes, native: HashSet::new(), room: limit.saturating_sub(longest).max(LEAST) }
-    }
-
-    /// Shows no tool under one of these names.
-    pub fn without(mut self, native: &[Arc<str>]) -> Self {
-        self.native.extend(native.iter().cloned());
-        self
+        Self { prefixes, room: limit.saturating_sub(longest).max(LEAST) }
     }
 
     /// The name under which agents see a tool: the client's own where agents take it, else what agents take of it and
-    /// some digits that tell it from all others.
+    /// some digits that tell it from all others. Names of the agents' own tools are no reason to change it: every agent puts
+    /// our server's name before it.
     pub fn shown<T>(&self, name: &str, taken: &HashMap<Arc<str>, T>) -> Arc<str> {
         let sound = !name.is_empty() && name.len() <= self.room && name.chars().all(is_sound);
-        if sound && !taken.contains_key(name) && !self.native.contains(name) {
+        if sound && !taken.contains_key(name) {
             return name.into();
         }
         let kept: String = name
@@ -120,15 +113,6 @@ mod tests {
         }
         assert!(all[2].starts_with("dotted_name_"), "{all:?}");
         assert_eq!(all, shown(&names), "the same names are shown the same way every time");
-    }
-
-    #[test]
-    fn a_name_that_an_agent_has_for_a_tool_of_its_own_is_shown_as_another() {
-        let naming = naming().without(&["read_file".into()]);
-        let taken: HashMap<Arc<str>, u8> = HashMap::new();
-        let shown = naming.shown("read_file", &taken);
-        assert!(shown.starts_with("read_file_") && shown.len() == "read_file_".len() + DIGITS, "{shown}");
-        assert_eq!(&*naming.shown("read_files", &taken), "read_files");
     }
 
     #[test]

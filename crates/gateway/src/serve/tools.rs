@@ -16,8 +16,7 @@ pub async fn start(profiles: &[Profile]) -> Result<ToolBridge, CommandError> {
     let mut names: Vec<Arc<str>> = profiles.iter().map(|profile| profile.mcp.server_name.as_str().into()).collect();
     names.sort_unstable();
     names.dedup();
-    let native = profiles.iter().flat_map(|profile| &profile.tools.native).map(|name| name.as_str().into()).collect();
-    let mut config = Config { aliases: names, native, ..Config::default() };
+    let mut config = Config { aliases: names, ..Config::default() };
     if let Some(limit) = profiles.iter().filter_map(|profile| profile.mcp.name_limit).min() {
         config.name_limit = config.name_limit.min(limit);
     }

@@ -28,21 +28,32 @@ fn served(agent: Agent, settings: impl FnOnce(&Home) -> String) -> Served {
     Served { gateway, model, _runtime: runtime }
 }
 
-/// A prompt whose model calls the client's tool `pick` as this agent lets it, and then says that it is done.
+/// The name of a client's tool that is also the name of one of the agent's own.
+fn shared_name(agent: Agent) -> &'static str {
+    match agent {
+        Agent::Gemini | Agent::Qwen => "read_file",
+        Agent::Claude => "Bash",
+        Agent::Codex => "exec_command",
+        Agent::OpenCode => "bash",
+    }
+}
+
+/// A prompt whose model calls that tool of the client as this agent lets it, and then says that it is done.
 fn picking(agent: Agent) -> String {
+    let name = shared_name(agent);
     let args = json!({"n": 7});
     let prefix = match agent {
         // Its model finds tools of servers by a search, and calls them in their group.
         Agent::Codex => {
-            let search = json!({"call": {"name": "tool_search", "args": {"query": "pick"}}});
-            let call = json!({"call": {"name": "pick", "namespace": "mcp__host_tools", "args": args}});
+            let search = json!({"call": {"name": "tool_search", "args": {"query": name}}});
+            let call = json!({"call": {"name": name, "namespace": "mcp__host_tools", "args": args}});
             return format!("please SCRIPT:{}:END", json!({"calls": [[search], [call], [{"text": "done"}]]}));
         }
         Agent::Gemini => "mcp_host-tools_",
         Agent::Claude | Agent::Qwen => "mcp__host-tools__",
         Agent::OpenCode => "host-tools_",
     };
-    calling(&format!("{prefix}pick"), &args)
+    calling(&format!("{prefix}{name}"), &args)
 }
 
 /// A prompt whose model makes this call, and then says that it is done.
@@ -54,16 +65,18 @@ fn calling(name: &str, args: &Value) -> String {
 fn client_tools_work_with(agent: Agent) {
     let served = served(agent, |_| String::new());
     let gateway = &served.gateway;
-    let pick = picking(agent);
+    let (name, pick) = (shared_name(agent), picking(agent));
 
-    let mut talk = Conversation::new(gateway, &["pick"], &pick);
+    let mut talk = Conversation::new(gateway, &[name], &pick);
     let calls = talk.calls();
-    assert_eq!((calls.len(), calls[0].name.as_str()), (1, "pick"));
+    assert_eq!((calls.len(), calls[0].name.as_str()), (1, name));
     assert_eq!(calls[0].arguments, json!({"n": 7}));
     let declared = served.model.declared();
     // Codex tells its model of the server alone, and of its tools when it searches.
-    let sign = if agent == Agent::Codex { "host-tools" } else { "pick" };
-    assert!(declared.iter().any(|tool| tool.contains(sign)), "the model knows of it: {declared:?}");
+    let is_told = |tool: &String| {
+        if agent == Agent::Codex { tool.contains("host-tools") } else { tool.ends_with(&format!("_{name}")) }
+    };
+    assert!(declared.iter().any(is_told), "the model knows of it by its name: {declared:?}");
     talk.give(&calls[0], "a plum of the tests");
     assert_eq!(talk.text(), "done");
     assert!(served.model.asked().last().unwrap().contains("a plum of the tests"), "the model reads the result");

@@ -162,7 +162,7 @@ fn the_gemini_cli_calls_a_clients_tool_that_is_named_like_one_of_its_own() {
     first.text();
     let declared = api.model_calls()[0].body["tools"][0]["functionDeclarations"][0]["name"].clone();
     let declared = declared.as_str().expect("it is declared").to_owned();
-    assert!(declared.starts_with("mcp_host-tools_read_file"), "{declared}");
+    assert_eq!(declared, "mcp_host-tools_read_file", "by its own name");
     let call = json!({"call": {"name": declared, "args": {"n": 1}}});
     let script = json!({"calls": [[call], [{"text": "read"}]]});
     let mut talk = Conversation::new(&gateway, &["read_file"], &format!("please SCRIPT:{script}:END"));
