@@ -41,7 +41,7 @@ use self::host::{Hosts, Via};
 pub use self::layer::{GuardLayer, Renderer};
 use self::meters::Meters;
 use self::origin::{AllowedOrigin, Origins};
-use self::rate::{Allowance, Exceeded, Rate, RateLimiter};
+use self::rate::{Allowance, Counted, Exceeded, Rate, RateLimiter};
 use self::record::Record;
 use self::refusals::Refusals;
 use self::refused_body::PendingBody;
@@ -64,6 +64,8 @@ pub struct GuardConfig {
     pub proxies: Proxies,
     /// Requests of one key; `None` for no limit.
     pub rate: Option<Rate>,
+    /// Whose requests that limits.
+    pub counted: Counted,
     /// Requests of one client address without a good key.
     pub failure_rate: Rate,
     pub bodies: BodyLimits,
@@ -76,6 +78,7 @@ impl Default for GuardConfig {
             reach: Reach::default(),
             proxies: Proxies::default(),
             rate: Some(Rate { requests: 100, window: minute }),
+            counted: Counted::Everybody,
             failure_rate: Rate { requests: 20, window: minute },
             bodies: BodyLimits::default(),
         }
@@ -138,7 +141,7 @@ impl Guard {
         Arc::new(Self {
             reach: RwLock::new(config.reach),
             proxies: config.proxies,
-            rates: RateLimiter::new(config.rate, config.failure_rate),
+            rates: RateLimiter::new(config.rate, config.counted, config.failure_rate),
             keys,
             tickets: Tickets::default(),
             refusals: Refusals::default(),
@@ -153,8 +156,8 @@ impl Guard {
     }
 
     /// How often a client may ask from now on. A guard that was made without a limit stays without.
-    pub fn set_rates(&self, requests: Rate, failures: Rate) {
-        self.rates.set_rates(requests, failures);
+    pub fn set_rates(&self, requests: Rate, counted: Counted, failures: Rate) {
+        self.rates.set_rates(requests, counted, failures);
     }
 
     /// A ticket in the place of the key that came with a request.
@@ -243,7 +246,7 @@ impl Guard {
         };
         let (lease, identity) = self.check_key(client, request.headers(), ticket, marks)?;
         let principal = identity.principal.clone();
-        marks.allowance = self.count(&principal, marks)?;
+        marks.allowance = self.count(&identity, client, marks)?;
         request.extensions_mut().insert(identity);
         request.extensions_mut().insert(lease.clone());
         self.read_body(request, size).await?;
@@ -256,8 +259,8 @@ impl Guard {
         reach.origins.check(request.headers()).inspect_err(|_| self.refusals.note(request.headers()))
     }
 
-    fn count(&self, owner: &Principal, marks: &mut Marks) -> Result<Option<Allowance>, Problem> {
-        self.rates.count_key(owner).map_err(|Exceeded(allowance)| {
+    fn count(&self, owner: &Identity, client: IpAddr, marks: &mut Marks) -> Result<Option<Allowance>, Problem> {
+        self.rates.count_key(owner, client).map_err(|Exceeded(allowance)| {
             marks.allowance = Some(allowance);
             Problem::new(
                 Kind::RateLimited { retry_after: allowance.reset },

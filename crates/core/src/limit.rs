@@ -6,7 +6,8 @@ use std::time::Duration;
 pub struct Limits {
     /// No sign of life for this long ends the turn: cancel, grace, then the agent's process.
     pub idle: Duration,
-    /// A turn that takes longer ends likewise. Both clocks stand still while the turn waits for a person or a tool.
+    /// A turn that takes longer ends likewise; results of a client's tools begin this time anew. Both clocks stand still while
+    /// the turn waits for a person or a tool.
     pub turn: Duration,
     /// How long a cancelled agent may take to say so before its session is given up.
     pub cancel_grace: Duration,

@@ -248,6 +248,7 @@ fn guard_config(settings: &Settings, reachable: &AllowedOrigins) -> Result<Guard
         reach: reachable.reach()?,
         proxies: allowed_origins::proxies(&settings.server),
         rate: Some(requests),
+        counted: running::counted(limits),
         failure_rate: failures,
         bodies: BodyLimits { large: u32::try_from(limits.body.0).unwrap_or(u32::MAX), ..BodyLimits::default() },
     })

@@ -8,18 +8,27 @@ use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::net::IpAddr;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use gembridge_core::model::Principal;
 
 use crate::admin::metrics::names;
 use crate::client_prefix::ClientPrefix;
+use crate::identity::{Identity, Rank};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
     pub requests: u32,
     pub window: Duration,
+}
+
+/// Whose requests are limited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counted {
+    Everybody,
+    /// All but those with an operator's key from this machine itself: one's own programs wait for nobody.
+    OthersThanLocalOperators,
 }
 
 /// What a client has left.
@@ -55,16 +64,19 @@ type Window = [u64; SLICES];
 pub(super) struct RateLimiter {
     /// `None` for no limit.
     keys: Option<KeyRates>,
+    counted: RwLock<Counted>,
     addresses: RateTable,
 }
 
 impl RateLimiter {
-    pub(super) fn new(of_key: Option<Rate>, of_address: Rate) -> Self {
-        Self { keys: of_key.map(KeyRates::new), addresses: RateTable::new(of_address) }
+    pub(super) fn new(of_key: Option<Rate>, counted: Counted, of_address: Rate) -> Self {
+        let (keys, addresses) = (of_key.map(KeyRates::new), RateTable::new(of_address));
+        Self { keys, counted: RwLock::new(counted), addresses }
     }
 
     /// Takes other rates. What was counted at another one is forgotten; keys without a limit stay without.
-    pub(super) fn set_rates(&self, of_key: Rate, of_address: Rate) {
+    pub(super) fn set_rates(&self, of_key: Rate, counted: Counted, of_address: Rate) {
+        *self.counted.write().unwrap_or_else(PoisonError::into_inner) = counted;
         if let Some(keys) = &self.keys {
             keys.set_rate(of_key);
         }
@@ -72,9 +84,17 @@ impl RateLimiter {
     }
 
     /// Counts a request with a valid key. `None`: there is no limit.
-    pub(super) fn count_key(&self, owner: &Principal) -> Result<Option<Allowance>, Exceeded> {
+    pub(super) fn count_key(&self, owner: &Identity, client: IpAddr) -> Result<Option<Allowance>, Exceeded> {
         let Some(keys) = &self.keys else { return Ok(None) };
-        keys.take(owner).map(Some).inspect_err(|_| rejected("requests"))
+        let counted = *self.counted.read().unwrap_or_else(PoisonError::into_inner);
+        let is_free = match counted {
+            Counted::Everybody => false,
+            Counted::OthersThanLocalOperators => owner.rank == Rank::Admin && client.to_canonical().is_loopback(),
+        };
+        if is_free {
+            return Ok(None);
+        }
+        keys.take(&owner.principal).map(Some).inspect_err(|_| rejected("requests"))
     }
 
     /// Counts a request without a valid key.
@@ -91,10 +111,10 @@ fn rejected(limit: &'static str) {
 struct RateTable {
     start: Instant,
     hasher: RandomState,
-    counted: Mutex<Counted>,
+    counted: Mutex<CountedAddresses>,
 }
 
-struct Counted {
+struct CountedAddresses {
     limit: Limit,
     windows: Vec<Window>,
 }
@@ -108,13 +128,13 @@ struct Limit {
 
 impl RateTable {
     fn new(rate: Rate) -> Self {
-        Self { start: Instant::now(), hasher: RandomState::new(), counted: Mutex::new(Counted::new(rate)) }
+        Self { start: Instant::now(), hasher: RandomState::new(), counted: Mutex::new(CountedAddresses::new(rate)) }
     }
 
     fn set_rate(&self, rate: Rate) {
         let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
         if counted.limit != Limit::new(rate) {
-            *counted = Counted::new(rate);
+            *counted = CountedAddresses::new(rate);
         }
     }
 
@@ -183,7 +203,7 @@ impl KeyRates {
     }
 }
 
-impl Counted {
+impl CountedAddresses {
     fn new(rate: Rate) -> Self {
         Self { limit: Limit::new(rate), windows: vec![[0; SLICES]; BUCKETS] }
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use gembridge_api::guard::GuardConfig;
-use gembridge_api::guard::rate::Rate;
+use gembridge_api::guard::rate::{Counted, Rate};
 
 use crate::support::{KEY, OTHER_KEY, TestServer, config, digest, request, with_key};
 
@@ -146,6 +146,28 @@ async fn every_answer_and_every_error_carries_the_number_of_its_request() {
             assert!(error.as_object().unwrap().contains_key("param"));
         }
         assert!(seen.insert(id));
+    }
+}
+
+#[tokio::test]
+async fn an_operator_on_this_machine_is_counted_only_where_the_limit_is_for_everybody() {
+    let (server, guard) = config();
+    let proxies = gembridge_api::guard::address::Proxies(vec!["127.0.0.1".parse().unwrap()]);
+    let (rate, counted) = (Some(Rate { requests: 2, ..many() }), Counted::OthersThanLocalOperators);
+    let stage = TestServer::with(server, GuardConfig { rate, counted, proxies, ..guard });
+    for _ in 0..9 {
+        let reply = stage.ask(&with_key("GET /who", &[])).await;
+        assert_eq!((reply.status, reply.header("x-ratelimit-limit")), (200, None));
+    }
+    // The same key from elsewhere, and a guest on this machine.
+    let elsewhere = with_key("GET /who", &["x-forwarded-for: 203.0.113.9"]);
+    let guest = request("GET /who", &[&format!("x-api-key: {OTHER_KEY}")]);
+    for raw in [&elsewhere, &guest] {
+        let mut statuses = Vec::new();
+        for _ in 0..3 {
+            statuses.push(stage.ask(raw).await.status);
+        }
+        assert_eq!(statuses, [200, 200, 429]);
     }
 }
 

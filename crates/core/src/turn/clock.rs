@@ -57,6 +57,15 @@ impl Clock {
         };
     }
 
+    /// A new request of the client: it may take as long as one that begins a turn.
+    pub(super) fn restart(&mut self, now: Instant) {
+        self.ends = now + self.total;
+        self.last_sign = now;
+        if let Waiting::For { since, .. } = &mut self.waiting {
+            *since = now;
+        }
+    }
+
     pub(super) fn deadline(&self) -> Option<Instant> {
         match self.waiting {
             Waiting::No => Some(self.ends.min(self.last_sign + self.idle)),

@@ -48,6 +48,29 @@ fn calls_that_follow_each_other_within_a_moment_are_told_together() {
 }
 
 #[test]
+fn each_request_of_a_tool_loop_has_the_whole_time_of_a_turn() {
+    let mut harness = harness();
+    let almost = Limits::default().turn - SECOND;
+    for round in 1..=4 {
+        for _ in 0..almost.as_secs() / 60 {
+            harness.wait(MINUTE);
+            harness.agent(text("still at it"));
+        }
+        let call = taken(&mut harness, round);
+        harness.wait(MINUTE);
+        harness.give(call, Unanswered::Wait);
+        assert!(harness.outcome().is_none(), "round {round}");
+    }
+    for _ in 0..=Limits::default().turn.as_secs() / 60 {
+        harness.wait(MINUTE);
+        harness.agent(text("still at it"));
+    }
+    harness.wait(MINUTE);
+    harness.agent(done_cancelled());
+    assert_eq!(interrupted_by(harness.outcome().unwrap()), Some(FailureKind::TimedOut), "but no longer");
+}
+
+#[test]
 fn a_call_that_comes_late_is_told_with_those_that_still_wait() {
     let mut harness = harness();
     let first = taken(&mut harness, 1);

@@ -143,8 +143,8 @@ impl Default for GuestSettings {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct LimitSettings {
-    /// Requests that one key may make in `window`.
-    pub requests: Count,
+    /// Requests that one key may make in `window`. Without it: 100, and no limit for admin keys on this machine itself.
+    pub requests: Option<Count>,
     pub window: Span,
     /// Requests without a good key that one client address may make in `window`.
     pub refused: Count,
@@ -174,10 +174,17 @@ pub struct LimitSettings {
     pub keep: Span,
 }
 
+impl LimitSettings {
+    /// Requests of one key in `window`, where they are counted.
+    pub fn requests(&self) -> u32 {
+        self.requests.map_or(100, |requests| requests.0)
+    }
+}
+
 impl Default for LimitSettings {
     fn default() -> Self {
         Self {
-            requests: Count(100),
+            requests: None,
             window: Span(Duration::from_mins(1)),
             refused: Count(20),
             body: Size(10 << 20),

@@ -110,7 +110,7 @@ fn admission(settings: &Settings, agent: &Agent, keys: &Arc<FileKeys>) -> Admiss
 /// How many sessions a guest's key may have opened.
 fn openings(settings: &Settings) -> Openings {
     let limits = &settings.limits;
-    let rate = Rate { requests: limits.requests.0, window: limits.window.0 };
+    let rate = Rate { requests: limits.requests(), window: limits.window.0 };
     Openings::new(limits.openings_per_key.map(|most| most.0 as usize), rate)
 }
 

@@ -10,7 +10,7 @@ use gembridge_api::acp::Acp;
 use gembridge_api::admin::health::Readiness;
 use gembridge_api::admin::metrics::{self, names};
 use gembridge_api::guard::Guard;
-use gembridge_api::guard::rate::Rate;
+use gembridge_api::guard::rate::{Counted, Rate};
 use gembridge_api::server::{Drained, Server, Stop};
 use gembridge_core::exchange::Exchanges;
 use gembridge_core::session::Sessions;
@@ -225,8 +225,9 @@ impl Upkeep {
             }
         }
         self.reachable.reload(&config.settings.server, &self.guard);
-        let [requests, failures] = rates(&config.settings.limits);
-        self.guard.set_rates(requests, failures);
+        let limits = &config.settings.limits;
+        let [requests, failures] = rates(limits);
+        self.guard.set_rates(requests, counted(limits), failures);
         for served in &self.served {
             served.openings.set_rate(requests);
         }
@@ -242,5 +243,13 @@ impl Upkeep {
 
 /// How often a key may ask, and a client address without a good one.
 pub fn rates(limits: &LimitSettings) -> [Rate; 2] {
-    [limits.requests.0, limits.refused.0].map(|requests| Rate { requests, window: limits.window.0 })
+    [limits.requests(), limits.refused.0].map(|requests| Rate { requests, window: limits.window.0 })
+}
+
+/// Whose requests are counted. A limit that the operator set holds for everybody.
+pub fn counted(limits: &LimitSettings) -> Counted {
+    match limits.requests {
+        Some(_) => Counted::Everybody,
+        None => Counted::OthersThanLocalOperators,
+    }
 }

@@ -63,6 +63,15 @@ fn what_is_refused_for_its_rate_is_counted() {
 }
 
 #[test]
+fn the_operators_own_programs_ask_as_often_as_they_like_and_guests_do_not() {
+    let gateway = Home::new().serve();
+    let guest = gateway.home.key("ann");
+    let refused = |key: &str| (0..130).filter(|_| gateway.get_as(key, "/v1/models").status == 429).count();
+    assert_eq!(refused(&gateway.key), 0);
+    assert_eq!(refused(&guest), 30);
+}
+
+#[test]
 fn who_is_no_admin_is_told_a_command_that_makes_one() {
     let gateway = Home::for_serving().serve();
     let user = gateway.home.key("ann");

@@ -118,6 +118,9 @@ impl Turn {
         actions: &mut Vec<Action>,
     ) {
         let by = ReturnedBy::Client(by);
+        if results.iter().any(|(call, _)| self.awaits(*call)) {
+            self.clock.restart(now);
+        }
         for (call, result) in results {
             self.return_call(call, result, by, now, actions);
         }
