@@ -5,13 +5,13 @@
 //! [`session`] (what the core does with it), [`connection`] and [`router`] (what the agent says).
 
 mod driver;
-mod fence;
-mod launch;
+pub(crate) mod fence;
+pub(crate) mod launch;
 mod open;
 mod creation_times;
 mod session;
 mod client_rights;
-mod prompt_filter;
+pub(crate) mod prompt_filter;
 mod connection;
 mod outbox;
 mod router;

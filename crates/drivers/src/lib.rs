@@ -5,5 +5,6 @@ pub mod profile;
 pub mod detect;
 pub mod setup;
 pub mod acp;
+pub mod headless;
 pub mod workspace;
 pub mod title;

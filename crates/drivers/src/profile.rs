@@ -4,6 +4,7 @@ mod builtin;
 mod configured;
 mod error;
 mod guest;
+mod headless;
 mod launch;
 mod layer;
 mod login;
@@ -20,6 +21,7 @@ use serde::Deserialize;
 pub use configured::{AgentConfig, LimitsConfig};
 pub use error::{FileError, ProfileError};
 pub use guest::{Fence, HomeOwner, Reach};
+pub use headless::{Headless, StreamFormat};
 pub use launch::{Folders, Launch, LaunchFile, LaunchInput, Sandbox, Trust};
 pub use layer::{FileTemplate, Layer};
 pub use login::{Login, LoginFound};
@@ -90,22 +92,27 @@ pub struct Profile {
     /// What a guest's process may reach in spite of its fence.
     #[serde(default)]
     pub fence: Fence,
+    /// How it runs with the driver `headless`; an agent that cannot leaves it out.
+    pub headless: Option<Headless>,
     /// What the operator chose; a built-in profile has the defaults.
     #[serde(skip)]
     pub chosen: Chosen,
 }
 
 /// The protocol that the agent speaks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Driver {
     Acp,
+    /// One process per turn, with events as lines of JSON.
+    Headless,
 }
 
 impl Driver {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Acp => "acp",
+            Self::Headless => "headless",
         }
     }
 }

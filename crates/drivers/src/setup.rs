@@ -15,6 +15,7 @@ use gembridge_core::model::{AgentFacts, Failure, ToolKind};
 use gembridge_process::{PoolStatus, RestartPolicy, Spawner};
 
 use crate::acp::{self, AcpDriver};
+use crate::headless::HeadlessDriver;
 use crate::profile::{self, ApprovalMode, Environment, Execution, LoginFound, Profile, Sandbox, Trust, Version};
 pub use guests::GuestRefusal;
 
@@ -124,6 +125,10 @@ impl DriverSetup {
     pub fn start(self, spares: Spares) -> Arc<dyn ManagedDriver> {
         match self.profile.driver {
             profile::Driver::Acp => Arc::new(AcpDriver::new(self, spares)),
+            profile::Driver::Headless => {
+                let headless = self.profile.headless.clone().unwrap_or_default();
+                Arc::new(HeadlessDriver::new(self, headless))
+            }
         }
     }
 
@@ -131,6 +136,8 @@ impl DriverSetup {
     pub async fn greet(&self) -> Result<AgentFacts, Failure> {
         match self.profile.driver {
             profile::Driver::Acp => acp::greet(self).await,
+            // There is no handshake: that it is installed is all that can be known without a prompt.
+            profile::Driver::Headless => Ok(AgentFacts::default()),
         }
     }
 }

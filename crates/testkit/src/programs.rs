@@ -39,6 +39,11 @@ pub fn real_opencode() -> PathBuf {
     installed("opencode-linux-x64-baseline/bin/opencode")
 }
 
+/// The real Claude Code, which the adapter brings along.
+pub fn real_claude_code() -> PathBuf {
+    installed("@anthropic-ai/claude-agent-sdk-linux-x64/claude")
+}
+
 /// The real Qwen Code.
 pub fn real_qwen() -> PathBuf {
     installed(".bin/qwen")

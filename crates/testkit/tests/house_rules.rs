@@ -9,7 +9,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("api", &["core"]),
     ("core", &[]),
     ("process", &[]),
-    ("drivers", &["core", "process"]),
+    ("drivers", &["core", "process", "unified"]),
     ("store", &["core"]),
     ("unified", &["core"]),
     ("tools", &["core"]),
@@ -243,7 +243,9 @@ fn no_test_is_ignored() {
 
 #[test]
 fn every_protocol_folder_has_the_same_four_files() {
-    for folder in ["crates/api/src/acp", "crates/api/src/openai", "crates/drivers/src/acp"] {
+    for folder in
+        ["crates/api/src/acp", "crates/api/src/openai", "crates/drivers/src/acp", "crates/drivers/src/headless"]
+    {
         for part in ["wire.rs", "decode.rs", "encode.rs", "error.rs"] {
             assert!(root().join(folder).join(part).exists(), "{folder}/{part} is missing");
         }

@@ -18,7 +18,7 @@ pub(super) struct Enclosure {
 }
 
 /// The fence around a process, whose own folder is `private`.
-pub(super) fn around(setup: &DriverSetup, launch: &Launch, private: &Path) -> Result<Option<Sandbox>, Failure> {
+pub(crate) fn around(setup: &DriverSetup, launch: &Launch, private: &Path) -> Result<Option<Sandbox>, Failure> {
     let mut own = vec![launch.cwd.clone(), private.to_owned()];
     if let Home::Lasting(path) = &setup.home {
         own.push(path.clone());

@@ -129,7 +129,7 @@ async fn start_as(
     }
 }
 
-fn launch(setup: &DriverSetup, version: Option<Version>, private: &PrivateDir) -> Result<Launch, Failure> {
+pub(crate) fn launch(setup: &DriverSetup, version: Option<Version>, private: &PrivateDir) -> Result<Launch, Failure> {
     let state = match &setup.home {
         Home::OfTheProcess => private.path().join("home"),
         Home::Lasting(path) => path.clone(),
@@ -165,7 +165,7 @@ fn launch(setup: &DriverSetup, version: Option<Version>, private: &PrivateDir) -
     Ok(launch)
 }
 
-fn write_files(launch: &Launch) -> io::Result<()> {
+pub(crate) fn write_files(launch: &Launch) -> io::Result<()> {
     for folder in &launch.folders {
         make_folder(folder)?;
     }
@@ -194,7 +194,7 @@ fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     std::fs::rename(&beside, path)
 }
 
-fn command(setup: &DriverSetup, launch: &Launch, fence: Option<Sandbox>) -> CommandSpec {
+pub(crate) fn command(setup: &DriverSetup, launch: &Launch, fence: Option<Sandbox>) -> CommandSpec {
     let variables: BTreeMap<OsString, OsString> =
         launch.environment.iter().map(|(name, value)| (name.into(), value.into())).collect();
     let mut command =
@@ -244,7 +244,7 @@ async fn initialize(setup: &DriverSetup, connection: &Connection) -> Result<(Age
     Ok((decode::agent_facts(&initialized, &answer), abilities))
 }
 
-fn unstarted(setup: &DriverSetup, error: &SpawnError) -> Failure {
+pub(crate) fn unstarted(setup: &DriverSetup, error: &SpawnError) -> Failure {
     let agent = &setup.profile.name;
     let install = match (error, setup.profile.install.as_str()) {
         (SpawnError::NotFound { .. }, install) if !install.is_empty() => format!("; `{install}`"),
@@ -255,7 +255,7 @@ fn unstarted(setup: &DriverSetup, error: &SpawnError) -> Failure {
 }
 
 /// A folder of ours that could not be made.
-pub(super) fn no_folder(setup: &DriverSetup, error: &io::Error) -> Failure {
+pub(crate) fn no_folder(setup: &DriverSetup, error: &io::Error) -> Failure {
     let folder = setup.private.display();
     let (kind, way_out) = match Errno::from_io_error(error) {
         Some(Errno::MFILE | Errno::NFILE) => {

@@ -10,7 +10,7 @@ use percent_encoding::percent_decode_str;
 use crate::workspace::Jail;
 
 /// What a link may lead to.
-pub(super) enum Files<'a> {
+pub(crate) enum Files<'a> {
     /// Nothing: in chat there is no folder, so links reach the model as text.
     None,
     /// What lies in the workspace.
@@ -19,7 +19,7 @@ pub(super) enum Files<'a> {
 
 /// The blocks of a prompt as the agent may have them: themselves, if nothing has to change. ACP knows one speaker, so what
 /// others said comes in them under their names.
-pub(super) fn filtered<'p>(
+pub(crate) fn filtered<'p>(
     prompt: &'p Prompt,
     files: &Files<'_>,
     slash: SlashCommands,

@@ -18,6 +18,8 @@ use super::{
 pub struct AgentConfig {
     /// The program: a bare name that is looked up, or an absolute path. Required for an agent of your own.
     pub command: Option<String>,
+    /// `acp` (default), or `headless`: a process for each turn, where the profile says how.
+    pub driver: Option<Driver>,
     /// Its arguments, instead of those of the profile.
     pub args: Option<Vec<String>>,
     /// `chat` (default): an empty private folder and no tools of its own. `agent`: works in the workspace and asks permission.
@@ -116,11 +118,15 @@ impl Profile {
             agent: Layer::default(),
             guest: Layer::default(),
             fence: Fence::default(),
+            headless: None,
             chosen: Chosen::default(),
         })
     }
 
     fn with(mut self, config: &AgentConfig) -> Result<Self, ProfileError> {
+        if let Some(driver) = config.driver {
+            self = self.with_driver(driver)?;
+        }
         if let Some(command) = &config.command {
             self.command.names = vec![command.clone()];
             // The operator's word is the last one: no variable of the environment changes it.

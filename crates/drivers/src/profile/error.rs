@@ -6,6 +6,8 @@ use super::nearest;
 
 #[derive(Debug, thiserror::Error)]
 pub enum ProfileError {
+    #[error("agent `{agent}` does not run with the driver `{driver}`; leave `driver` out")]
+    NoDriver { agent: String, driver: &'static str },
     #[error(transparent)]
     File(#[from] FileError),
     #[error("agent `{agent}` has no `command`; name the program to start{}", meant(.nearest.as_deref()))]

@@ -1,7 +1,7 @@
 //! Whether and how an agent serves guests: keys that share nothing with the operator.
 
 use super::{Audience, DriverSetup, GuestFence, NoFence};
-use crate::profile::{ApprovalMode, ChatTools, Execution, LoginFound};
+use crate::profile::{ApprovalMode, ChatTools, Driver, Execution, LoginFound};
 
 /// Why an agent serves no guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,6 +12,8 @@ pub enum GuestRefusal {
     PersonalLogin,
     /// The agent's own tools stay on in chat: it would read files and run commands on a guest's word.
     OwnTools,
+    /// The agent runs a process for each turn, for operators only.
+    Headless,
     /// The agent may have a way to a file, and nothing keeps its process from the operator's.
     NoFence(NoFence),
 }
@@ -21,6 +23,8 @@ impl DriverSetup {
     pub fn guest_refusal(&self) -> Option<GuestRefusal> {
         if self.execution == Execution::Agent {
             Some(GuestRefusal::Workspace)
+        } else if self.profile.driver == Driver::Headless {
+            Some(GuestRefusal::Headless)
         } else if self.profile.tools.in_chat == ChatTools::On {
             Some(GuestRefusal::OwnTools)
         } else if let (GuestFence::Absent(why), false) = (self.guest_fence, self.profile.tools.reach_no_file()) {

@@ -94,7 +94,7 @@ pub struct AgentArgs {
     /// The agent, by its name in `gembridge agents`.
     #[arg(long, value_name = "NAME")]
     pub agent: Option<String>,
-    /// The protocol that the agent is expected to speak; another one is refused.
+    /// How the agent is run: `acp`, warm and asking, or `headless`, one process for each turn, which asks nobody.
     #[arg(long, value_name = "DRIVER")]
     pub driver: Option<Driver>,
     /// The model, instead of the agent's default.
@@ -292,6 +292,7 @@ pub struct PassedOn {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Driver {
     Acp,
+    Headless,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

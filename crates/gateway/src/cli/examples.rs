@@ -51,6 +51,7 @@ Examples:
   gembridge run --cwd ~/project 'why does the build fail?'     after `gembridge trust add ~/project`
   gembridge run --output-format json 'hello' | jq -r .result
   gembridge run --timeout 30 --permissions deny 'summarise README.md'
+  gembridge run --driver headless --mode plan --cwd ~/project 'what would you change?'
 ",
     ),
     (

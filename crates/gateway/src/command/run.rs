@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gembridge_core::model::SessionId;
-use gembridge_drivers::profile;
+use gembridge_drivers::profile::{self, Profile};
 
 use crate::agents::{self, Agent};
 use crate::app::import::Import;
@@ -129,7 +129,30 @@ pub fn agent_flag(agent: Option<&str>) -> Option<Flag> {
 }
 
 fn session(args: &AgentArgs, author: Author, context: &Context) -> Result<SessionRequest, CommandError> {
-    session_with(agents::choose(&context.profiles, &context.config)?, args, author, context)
+    let agent = match args.driver {
+        None => agents::choose(&context.profiles, &context.config)?,
+        Some(driver) => agents::choose(&profiles_by(driver, context)?, &context.config)?,
+    };
+    session_with(agent, args, author, context)
+}
+
+/// The agents that can be run by a driver, each as it is run by it.
+fn profiles_by(driver: Driver, context: &Context) -> Result<Vec<Profile>, CommandError> {
+    let driver = match driver {
+        Driver::Acp => profile::Driver::Acp,
+        Driver::Headless => profile::Driver::Headless,
+    };
+    let named = context.config.settings.default.agent.as_deref();
+    let mut profiles = Vec::new();
+    for profile in &context.profiles {
+        match profile.clone().with_driver(driver) {
+            Ok(profile) => profiles.push(profile),
+            // Only an agent that was asked for by its name is missed.
+            Err(error) if named == Some(profile.name.as_str()) => return Err(CommandError::usage(error.to_string())),
+            Err(_) => {}
+        }
+    }
+    Ok(profiles)
 }
 
 /// The same with an agent that was chosen already.
@@ -150,11 +173,6 @@ pub fn session_with(
         Some(policy) => Permissions::typed(policy),
         None => Permissions::standing(of_workspace().unwrap_or(settings.policy)),
     };
-    let spoken = agent.profile.driver;
-    if args.driver.is_some_and(|Driver::Acp| spoken != profile::Driver::Acp) {
-        let message = format!("agent `{}` speaks `{}`; leave `--driver` out", agent.profile.name, spoken.as_str());
-        return Err(CommandError::usage(message));
-    }
     Ok(SessionRequest {
         agent,
         model: args.model.as_ref().map(|model| model.as_str().into()),

@@ -99,6 +99,9 @@ fn reason(refusal: GuestRefusal) -> &'static str {
             "has tools that cannot be turned off in chat and reach the operator's files, so it serves admin keys only; \
              use another agent"
         }
+        GuestRefusal::Headless => {
+            "runs headless, which serves admin keys only; use another agent, or ask the operator to run it by `acp`"
+        }
         GuestRefusal::NoFence(_) => {
             "cannot be kept from the operator's files on this machine, so it serves admin keys only; use another agent, or \
              ask the operator, whom `gembridge doctor` tells the reason"

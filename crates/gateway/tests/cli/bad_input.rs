@@ -39,9 +39,12 @@ fn an_agent_without_a_command_refused_with_its_line() {
 
 #[test]
 fn a_driver_that_is_not_there_refused_by_name() {
-    Home::new()
-        .run(&["run", "--driver", "headless", "hi"])
-        .refused(2, "invalid value `headless` for `--driver <DRIVER>` [possible values: acp]");
+    let home = Home::new();
+    home.run(&["run", "--driver", "telepathy", "hi"])
+        .refused(2, "invalid value `telepathy` for `--driver <DRIVER>` [possible values: acp, headless]");
+    home.run(&["run", "--driver", "headless", "--agent", "codex", "hi"])
+        .refused(2, "agent `codex` does not run with the driver `headless`");
+    home.run(&["run", "--driver", "headless", "--agent", "claude", "hi"]).refused(3, "claude");
 }
 
 #[test]

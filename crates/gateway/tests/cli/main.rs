@@ -10,6 +10,7 @@ mod bad_input;
 mod configuration;
 mod help;
 mod log;
+mod real_agents;
 mod session_search;
 mod sessions;
 mod terminal;

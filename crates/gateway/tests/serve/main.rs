@@ -8,6 +8,7 @@ mod support;
 mod conversations;
 mod drain;
 mod first_run;
+mod headless;
 mod health;
 mod isolation;
 mod key_file;

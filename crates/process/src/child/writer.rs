@@ -95,6 +95,23 @@ impl Writer {
         }
     }
 
+    /// Writes these bytes as they are, without a newline, and ends the child's input.
+    pub async fn write_last(&mut self, bytes: impl Into<Bytes>) -> Result<(), WriteError> {
+        let owed = self.owed()?;
+        let bytes = bytes.into();
+        let before = owed.iter().flat_map(|line| [IoSlice::new(line), IoSlice::new(b"\n")]);
+        let mut slices: Vec<IoSlice<'_>> = before.chain([IoSlice::new(&bytes)]).collect();
+        self.state = State::MidLine;
+        match tokio::time::timeout(self.deadline, write_all(&self.link.socket, &mut slices)).await {
+            Ok(Ok(())) => {
+                self.close();
+                Ok(())
+            }
+            Ok(Err(error)) => Err(self.failed(error)),
+            Err(_) => Err(WriteError::Deadline(self.deadline)),
+        }
+    }
+
     /// Ends the child's input. The child itself goes on until it ends or is ended.
     pub fn close(&mut self) {
         self.state = State::Closed;

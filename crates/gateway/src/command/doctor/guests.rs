@@ -84,6 +84,7 @@ fn short(refusal: GuestRefusal) -> &'static str {
         GuestRefusal::Workspace => "it works in your workspace",
         GuestRefusal::PersonalLogin => "its login is your own",
         GuestRefusal::OwnTools => "its tools cannot be turned off",
+        GuestRefusal::Headless => "it runs headless",
         GuestRefusal::NoFence(_) => "it has a way to files and there is no fence",
     }
 }
