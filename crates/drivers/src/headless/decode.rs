@@ -230,16 +230,15 @@ fn of_gemini(stats: &GeminiStats) -> Usage {
         (Some(input), Some(output), Some(total)) => total.checked_sub(input + output).filter(|rest| *rest > 0),
         _ => None,
     };
-    Usage { input, output, thought, cached_read: stats.cached, cached_write: None, total }
+    Usage { input, output, thought, cached_read: stats.cached, total, ..Usage::default() }
 }
 
 fn of_claude(usage: &ClaudeUsage) -> Usage {
     Usage {
         input: usage.input_tokens,
         output: usage.output_tokens,
-        thought: None,
         cached_read: usage.cache_read_input_tokens,
         cached_write: usage.cache_creation_input_tokens,
-        total: None,
+        ..Usage::default()
     }
 }
