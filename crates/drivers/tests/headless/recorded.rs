@@ -61,7 +61,11 @@ async fn rendered(name: &str, path: &Path) -> String {
                 writeln!(out, "tool {} {title:?} {status:?}", call.id).unwrap();
             }
             Event::Model(model) => writeln!(out, "model {model}").unwrap(),
-            Event::Usage(usage) => writeln!(out, "usage {usage:?}").unwrap(),
+            Event::Usage(usage) => {
+                let counts =
+                    [usage.input, usage.output, usage.thought, usage.cached_read, usage.cached_write, usage.total];
+                writeln!(out, "usage {}", serde_json::json!(counts)).unwrap();
+            }
             Event::Other { kind } => writeln!(out, "other {kind}").unwrap(),
             _ => {}
         }
