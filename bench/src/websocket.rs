@@ -74,7 +74,8 @@ impl WebSocket {
     }
 
     pub async fn initialize(&mut self) -> anyhow::Result<Value> {
-        self.call("initialize", &json!({"protocolVersion": 1, "clientCapabilities": {}})).await
+        let meta = json!({"gembridge": {"extensions": true}});
+        self.call("initialize", &json!({"protocolVersion": 1, "clientCapabilities": {}, "_meta": meta})).await
     }
 
     /// Begins a session and gives its name.

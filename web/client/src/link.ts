@@ -105,7 +105,8 @@ export class Link {
       session: { notices: {} },
     };
     const clientInfo = this.#options.clientInfo ?? { name: "gembridge-client", version: "0.1.0" };
-    const params = { protocolVersion: 1, clientCapabilities, clientInfo };
+    const _meta = { gembridge: { extensions: true } };
+    const params = { protocolVersion: 1, clientCapabilities, clientInfo, _meta };
     const initialized = await rpc.request<Initialized>("initialize", params, { timeoutMs: HANDSHAKE_MS });
     if (this.#current !== rpc) return;
     this.#open = rpc;

@@ -20,6 +20,7 @@ use gembridge_core::model::{ClientId, SessionId, Timestamp};
 use gembridge_core::session::{ListWatch, SessionChange, SessionHandle, Viewer};
 use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
+use serde_json::Value;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::{Instant, Sleep, sleep_until};
 
@@ -28,8 +29,8 @@ use self::calls::{Calls, Done};
 use super::message_rate::MessageRate;
 use super::subscription::{Step, Subscription};
 use super::tap::{Direction, Tapped, session_of, split_frame};
-use super::wire::ReplayWish;
-use super::{Acp, Manner};
+use super::wire::{Extensions, ReplayWish};
+use super::{Acp, Manner, encode};
 use crate::guard::memory_budget::MemoryAccount;
 use crate::identity::Identity;
 use crate::keys::KeyLease;
@@ -66,6 +67,7 @@ pub(super) struct Connection {
     greeting: Greeting,
     /// Whether it fills in forms.
     fills_forms: bool,
+    extensions: Extensions,
     subscriptions: Vec<Subscription>,
     /// The subscription that is looked at first next time, so that none is starved.
     next_seat: usize,
@@ -165,6 +167,7 @@ impl Connection {
             guest,
             greeting: Greeting::Awaited,
             fills_forms: false,
+            extensions: Extensions::Unknown,
             subscriptions: Vec::new(),
             next_seat: 0,
             waiting: HashMap::new(),
@@ -284,6 +287,13 @@ impl Connection {
         }
         cx.waker().wake_by_ref();
         Poll::Pending
+    }
+
+    /// Tells the client something that is not of the protocol, if it understands it.
+    fn notify(&mut self, method: &str, params: &Value) {
+        if self.extensions == Extensions::Understood {
+            encode::notification(self.socket.out(), method, params);
+        }
     }
 
     fn has_room(&self) -> bool {

@@ -251,8 +251,7 @@ pub fn resolved(out: &mut BytesMut, session: &SessionName, entry: &LogEntry, ask
     ours(out, "_gembridge/request_resolved", session, entry, params);
 }
 
-/// `$/cancel_request`: a question that stands open before a client needs no answer any more. Clients that know nothing of
-/// our own notifications close their dialogs by it.
+/// `$/cancel_request`: a question that stands open before a client needs no answer any more.
 pub fn withdrawn(out: &mut BytesMut, request: u64) {
     notification(out, "$/cancel_request", &json!({ "requestId": request }));
 }

@@ -167,6 +167,8 @@ fn is_alike(event: &Event) -> bool {
         Event::Prompted { .. }
             | Event::Started
             | Event::Usage(_)
+            | Event::Model(_)
+            | Event::AgentReplaced { .. }
             | Event::Ended(_)
             | Event::Asked(_)
             | Event::Answered { .. }

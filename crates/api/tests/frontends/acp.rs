@@ -6,6 +6,7 @@ mod frames;
 mod handshake;
 mod haste;
 mod limits;
+mod plain_clients;
 mod prompts;
 mod properties;
 mod replay;

@@ -25,7 +25,9 @@ impl<'a> Watched<'a> {
             "elicitation": { "form": {} },
             "session": { "notices": {}, "compaction": {} },
         });
-        watched.call("initialize", &json!({ "protocolVersion": 1, "clientCapabilities": capabilities })).unwrap();
+        let meta = json!({ "gembridge": { "extensions": true } });
+        let hello = json!({ "protocolVersion": 1, "clientCapabilities": capabilities, "_meta": meta });
+        watched.call("initialize", &hello).unwrap();
         watched
     }
 

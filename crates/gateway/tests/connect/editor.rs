@@ -49,7 +49,9 @@ impl Editor {
     pub fn known(gateway: &Gateway, query: &str) -> Self {
         let mut editor = Self::of(gateway, query);
         let capabilities = json!({ "fs": { "readTextFile": true }, "terminal": true });
-        editor.call("initialize", &json!({ "protocolVersion": 1, "clientCapabilities": capabilities })).unwrap();
+        let meta = json!({ "gembridge": { "extensions": true } });
+        let hello = json!({ "protocolVersion": 1, "clientCapabilities": capabilities, "_meta": meta });
+        editor.call("initialize", &hello).unwrap();
         editor
     }
 

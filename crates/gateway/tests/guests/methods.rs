@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::server::{Agent, TestServer};
 use crate::support::gateway::Gateway;
 use crate::support::home::Home;
-use crate::support::websocket::Client;
+use crate::support::websocket::{Client, hello};
 
 /// What the gateway itself answers.
 const SERVED: [&str; 13] = [
@@ -210,7 +210,7 @@ fn f1_of_all_published_methods_only_those_that_the_gateway_serves_reach_an_agent
     let gateway = Home::for_serving().with_fake(&["--record", "received"], "").serve_fake();
     let ann = gateway.home.key("ann");
     let mut guest = Client::connect_to(gateway.address, &ann, "/acp").unwrap();
-    guest.call("initialize", &json!({ "protocolVersion": 1 })).unwrap();
+    guest.call("initialize", &hello()).unwrap();
     let session = guest.new_session();
     // Keeps the process, and with it its record, when the other one is deleted.
     let other = guest.new_session();

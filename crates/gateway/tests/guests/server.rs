@@ -12,7 +12,7 @@ use crate::support::home::Home;
 use crate::support::messages::said;
 pub use crate::support::real_agent::Agent;
 use crate::support::real_agent::Model;
-use crate::support::websocket::Client;
+use crate::support::websocket::{Client, hello};
 
 /// The name and the content of a file in the operator's home.
 pub const CANARY_NAME: &str = "canary-name-5512";
@@ -54,7 +54,7 @@ impl TestServer {
 
     fn client(&self, key: &str) -> Client {
         let mut client = Client::connect_to(self.gateway.address, key, "/acp").expect("it is let in");
-        client.call("initialize", &json!({ "protocolVersion": 1 })).unwrap();
+        client.call("initialize", &hello()).unwrap();
         client
     }
 

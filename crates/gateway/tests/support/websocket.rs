@@ -23,6 +23,11 @@ pub struct Client {
     pub received: usize,
 }
 
+/// What a client says that understands everything that is ours.
+pub fn hello() -> Value {
+    json!({ "protocolVersion": 1, "_meta": { "gembridge": { "extensions": true } } })
+}
+
 impl Client {
     /// With the admin's key.
     pub fn connect(gateway: &Gateway, path: &str) -> Self {
@@ -49,7 +54,7 @@ impl Client {
     /// Connected and known.
     pub fn known(gateway: &Gateway, path: &str) -> Self {
         let mut client = Self::connect(gateway, path);
-        client.call("initialize", &json!({ "protocolVersion": 1 })).unwrap();
+        client.call("initialize", &hello()).unwrap();
         client
     }
 

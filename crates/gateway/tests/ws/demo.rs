@@ -4,13 +4,13 @@ use serde_json::json;
 
 use crate::support::home::Home;
 use crate::support::messages::{last_seq, said};
-use crate::support::websocket::Client;
+use crate::support::websocket::{Client, hello};
 
 #[test]
 fn a_conversation_with_the_demo_agent_streams_and_remembers() {
     let gateway = Home::for_serving().serve();
     let mut client = Client::connect(&gateway, "/acp");
-    let greeting = client.call("initialize", &json!({ "protocolVersion": 1 })).unwrap();
+    let greeting = client.call("initialize", &hello()).unwrap();
     assert_eq!(greeting["_meta"]["gembridge"]["demo"], true);
     let session = client.new_session();
     let (messages, end) = client.turn(&session, "hello there");
@@ -125,8 +125,9 @@ fn a_form_of_the_agent_goes_to_a_client_that_fills_in_forms() {
     let mut blind = Client::known(&gateway, "/acp");
     let session = blind.new_session();
     let mut able = Client::connect(&gateway, &format!("/acp?session={session}"));
-    let capabilities = json!({ "protocolVersion": 1, "clientCapabilities": { "elicitation": { "form": {} } } });
-    able.call("initialize", &capabilities).unwrap();
+    let mut able_hello = hello();
+    able_hello["clientCapabilities"] = json!({ "elicitation": { "form": {} } });
+    able.call("initialize", &able_hello).unwrap();
     able.named("_gembridge/replay_ended");
     let id = blind.prompt(&session, "elicit");
     let form = able.named("elicitation/create");

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::support::home::Home;
 use crate::support::messages::said;
-use crate::support::websocket::Client;
+use crate::support::websocket::{Client, hello};
 
 #[test]
 fn r1_an_agent_that_dies_in_a_turn_ends_it_once_and_the_next_turn_runs() {
@@ -44,7 +44,7 @@ fn s6_a_key_that_is_revoked_closes_its_socket() {
     let gateway = Home::for_serving().serve();
     let key = gateway.home.key("ann");
     let mut client = Client::connect_to(gateway.address, &key, "/acp").unwrap();
-    client.call("initialize", &json!({})).unwrap();
+    client.call("initialize", &hello()).unwrap();
     gateway.home.stdout_of(&["keys", "revoke", "ann"]);
     assert_eq!(client.closed(), 1008);
 }
@@ -88,7 +88,7 @@ fn s16_neither_keys_nor_tickets_nor_words_stand_in_the_log() {
     let headers = [("authorization", bearer.as_str()), ("content-type", "application/json")];
     let ticket = gateway.ask("POST", "/acp/ticket", &headers, Some("{}")).json()["ticket"].as_str().unwrap().to_owned();
     let mut client = Client::connect_to(gateway.address, "", &format!("/acp?ticket={ticket}")).unwrap();
-    client.call("initialize", &json!({})).unwrap();
+    client.call("initialize", &hello()).unwrap();
     let session = client.new_session();
     client.turn(&session, "canary-words").1.unwrap();
     client.call("_gembridge/rename", &json!({ "sessionId": session, "title": "canary-title" })).unwrap();

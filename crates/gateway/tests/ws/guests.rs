@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::support::gateway::{Gateway, post, said as messages};
 use crate::support::home::Home;
 use crate::support::messages::said;
-use crate::support::websocket::Client;
+use crate::support::websocket::{Client, hello};
 
 /// Twelve sessions of the agent in all: four turns, four that wait, four to ask what it offers. One is left to operators,
 /// and a guest's key has four of them and one of the turns.
@@ -14,7 +14,7 @@ const ALL: usize = 12;
 
 fn guest(gateway: &Gateway, key: &str) -> Client {
     let mut client = Client::connect_to(gateway.address, key, "/acp").expect("it is let in");
-    client.call("initialize", &json!({ "protocolVersion": 1 })).unwrap();
+    client.call("initialize", &hello()).unwrap();
     client
 }
 

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::support::gateway::{Gateway, said as messages};
 use crate::support::home::Home;
 use crate::support::messages::said;
-use crate::support::websocket::Client;
+use crate::support::websocket::{Client, hello};
 
 /// Twenty sessions of the agent: a guest's key has six.
 const SETTINGS: &str = "limits.turns = 8\nlimits.idle_sessions = 8\n";
@@ -24,7 +24,7 @@ const REQUESTS: usize = 12;
 
 fn known(gateway: &Gateway, key: &str) -> Client {
     let mut client = Client::connect_to(gateway.address, key, "/acp").expect("it is let in");
-    client.call("initialize", &json!({ "protocolVersion": 1 })).unwrap();
+    client.call("initialize", &hello()).unwrap();
     client
 }
 

@@ -8,7 +8,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::Connection;
-use crate::acp::{decode, encode};
+use crate::acp::decode;
 
 #[derive(Default)]
 pub(super) struct Asks {
@@ -125,6 +125,6 @@ impl Connection {
 
     fn refuse_answer(&mut self, session: SessionId, ask: AskId, reason: &str) {
         let params = json!({ "sessionId": session.to_string(), "ask": ask.0, "reason": reason });
-        encode::notification(self.socket.out(), "_gembridge/answer_refused", &params);
+        self.notify("_gembridge/answer_refused", &params);
     }
 }

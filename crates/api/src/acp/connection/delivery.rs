@@ -10,6 +10,7 @@ use super::{Connection, Ending};
 use crate::acp::encode::{self, View};
 use crate::acp::fanout::Part;
 use crate::acp::subscription::{Announce, ReplayEnd, Step};
+use crate::acp::wire::Extensions;
 use crate::websocket::CloseCode;
 
 impl Connection {
@@ -19,7 +20,7 @@ impl Connection {
                 let Some(subscription) = self.subscriptions.get(at) else { return };
                 if subscription.is_announced() {
                     let params = json!({ "sessionId": subscription.name.id.to_string(), "from": from.0, "to": to.0 });
-                    encode::notification(self.socket.out(), "_gembridge/replay_started", &params);
+                    self.notify("_gembridge/replay_started", &params);
                 }
             }
             Step::Again(entries) => {
@@ -60,6 +61,7 @@ impl Connection {
 
     pub(super) fn show(&mut self, at: usize, entry: &LogEntry, view: View) {
         let (client, Some(subscription)) = (self.client, self.subscriptions.get_mut(at)) else { return };
+        let is_understood = self.extensions == Extensions::Understood;
         let out = self.socket.out();
         match &entry.event {
             Event::Prompted { by, .. } => {
@@ -72,14 +74,20 @@ impl Connection {
             Event::Started => {
                 subscription.usage = gembridge_core::model::Usage::default();
                 let is_own = subscription.start(entry.turn);
-                encode::turn_started(out, &subscription.name, entry, is_own);
+                if is_understood {
+                    encode::turn_started(out, &subscription.name, entry, is_own);
+                }
             }
             Event::Usage(used) => {
                 subscription.usage = *used;
-                encode::entry(out, &subscription.name, &mut subscription.template, entry, view);
+                if is_understood || entry.frame.is_some() {
+                    encode::entry(out, &subscription.name, &mut subscription.template, entry, view);
+                }
             }
             Event::Ended(outcome) => {
-                encode::turn_ended(out, &subscription.name, entry, outcome, &subscription.usage);
+                if is_understood {
+                    encode::turn_ended(out, &subscription.name, entry, outcome, &subscription.usage);
+                }
                 self.answer_prompt(at, entry, outcome);
             }
             Event::Asked(_) => {
@@ -96,11 +104,15 @@ impl Connection {
                     .iter()
                     .position(|entry| ask_of(entry) == Some(*ask))
                     .map(|at| subscription.open.remove(at));
-                encode::resolved(out, &subscription.name, entry, asked.as_ref(), client);
-                if let Some(request) = unanswered {
-                    encode::withdrawn(out, request);
+                if is_understood {
+                    encode::resolved(out, &subscription.name, entry, asked.as_ref(), client);
+                    if let Some(request) = unanswered {
+                        encode::withdrawn(out, request);
+                    }
                 }
             }
+            // Nothing in the protocol says these; the agent's own frame may.
+            Event::AgentReplaced { .. } | Event::Model(_) if !is_understood && entry.frame.is_none() => {}
             _ => encode::entry(out, &subscription.name, &mut subscription.template, entry, view),
         }
     }
@@ -143,6 +155,7 @@ impl Connection {
     fn on_replayed(&mut self, at: usize, end: &ReplayEnd) {
         let Some(subscription) = self.subscriptions.get_mut(at) else { return };
         subscription.open.clone_from(&end.open);
+        let after_replay = std::mem::take(&mut subscription.after_replay);
         if end.is_partial {
             encode::present(self.socket.out(), &subscription.name, &end.description.facts);
         }
@@ -163,9 +176,9 @@ impl Connection {
                 "truncated": end.is_cut,
             });
             encode::new_session(&mut params, &found.facts);
-            encode::notification(self.socket.out(), "_gembridge/replay_ended", &params);
+            self.notify("_gembridge/replay_ended", &params);
         }
-        for (request, result) in std::mem::take(&mut subscription.after_replay) {
+        for (request, result) in after_replay {
             encode::result(self.socket.out(), &request, &result);
         }
         for entry in &end.open {
@@ -195,7 +208,7 @@ impl Connection {
         // Prompts that came too late for the session to take them.
         self.refuse_prompts(subscription.prompts, &refusal);
         let params = json!({ "sessionId": subscription.name.id.to_string() });
-        encode::notification(self.socket.out(), "_gembridge/session_closed", &params);
+        self.notify("_gembridge/session_closed", &params);
     }
 
     /// Something changed somewhere; a client that missed some of it is shown everything.

@@ -90,6 +90,7 @@ impl Connection {
             "initialize" => {
                 let wishes: wire::Initialize = decode::params(params)?;
                 self.fills_forms = wishes.client_capabilities.elicitation.is_some();
+                self.extensions = wishes.extensions();
                 self.calls.spawn(id, async move { Done::Greeted { request, result: context.initialize().await } });
             }
             "session/new" => {

@@ -164,7 +164,7 @@ impl Connection {
                 let Some(own) = subscription.own(request) else { return };
                 if ahead > 0 && !own.has_started {
                     let params = json!({ "sessionId": session.to_string(), "turn": turn.0, "ahead": ahead });
-                    encode::notification(self.socket.out(), "_gembridge/queued", &params);
+                    self.notify("_gembridge/queued", &params);
                 }
             }
             Err(refusal) => {

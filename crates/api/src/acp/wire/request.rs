@@ -7,12 +7,46 @@ use serde_json::value::RawValue;
 #[serde(rename_all = "camelCase", default)]
 pub struct Initialize {
     pub client_capabilities: ClientCapabilities,
+    #[serde(rename = "_meta")]
+    pub meta: Option<ClientMeta>,
+}
+
+impl Initialize {
+    /// Whether the client says that it understands what is ours beside the protocol.
+    pub fn extensions(&self) -> Extensions {
+        let metas = [self.meta.as_ref(), self.client_capabilities.meta.as_ref()];
+        let is_understood = metas.into_iter().flatten().any(|meta| meta.gembridge.extensions);
+        if is_understood { Extensions::Understood } else { Extensions::Unknown }
+    }
+}
+
+/// What a client says of itself in `_meta`, of the request or of its capabilities.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct ClientMeta {
+    pub gembridge: ClientExtensions,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct ClientExtensions {
+    pub extensions: bool,
+}
+
+/// Whether a client is sent `_gembridge/…` and `$/cancel_request`. Some print what they do not know into their answers, or
+/// fail at it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extensions {
+    Unknown,
+    Understood,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct ClientCapabilities {
     pub elicitation: Option<serde::de::IgnoredAny>,
+    #[serde(rename = "_meta")]
+    pub meta: Option<ClientMeta>,
 }
 
 /// What every request for a session says.

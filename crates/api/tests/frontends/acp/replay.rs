@@ -4,7 +4,7 @@ use gembridge_core::limit::Limits;
 use serde_json::{Value, json};
 
 use crate::acp::support::agents;
-use crate::acp::support::client::{Client, said, seqs};
+use crate::acp::support::client::{Client, hello, said, seqs};
 use crate::acp::support::server::{ServerSetup, TestServer};
 use crate::acp::support::{done, text};
 
@@ -34,7 +34,7 @@ async fn a_replay_begins_after_initialize_and_ends_with_how_the_session_stands()
     let server = TestServer::new(&agents::echo());
     let session = told(&server).await;
     let mut client = server.connect(&format!("/acp?session={session}")).await;
-    let id = client.request("initialize", json!({ "protocolVersion": 1 })).await;
+    let id = client.request("initialize", hello()).await;
     let first = client.next().await;
     assert_eq!(first["id"], id, "the answer comes first");
     assert_eq!(first["result"]["_meta"]["gembridge"]["session"], session);

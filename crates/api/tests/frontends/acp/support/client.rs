@@ -85,7 +85,7 @@ impl Client {
     }
 
     pub async fn initialize(&mut self) -> Value {
-        self.call("initialize", json!({ "protocolVersion": 1, "clientCapabilities": {} })).await.expect("it answers")
+        self.call("initialize", hello()).await.expect("it answers")
     }
 
     pub async fn new_session(&mut self) -> String {
@@ -174,6 +174,11 @@ impl Client {
     pub async fn closed(&mut self) -> Closed {
         self.drain().await.1
     }
+}
+
+/// What a client says that understands everything that is ours.
+pub fn hello() -> Value {
+    json!({ "protocolVersion": 1, "clientCapabilities": {}, "_meta": { "gembridge": { "extensions": true } } })
 }
 
 pub async fn soon<F: Future>(future: F) -> F::Output {
