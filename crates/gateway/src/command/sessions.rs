@@ -21,7 +21,6 @@ use gembridge_unified::tool_names::ToolNames;
 
 use crate::cli::args::sessions::{ExportFormat, Names, ReadingArgs, SessionsCommand};
 use crate::config::Environment;
-use crate::config::folders::ensure_private;
 use crate::config::trust::Trust;
 use crate::exit::{CommandError, CommandResult, ExitCode};
 
