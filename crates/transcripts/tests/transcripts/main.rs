@@ -5,6 +5,7 @@ mod codex;
 mod damage;
 mod finding;
 mod gemini;
+mod gemini_tools;
 mod golden;
 mod home;
 mod opencode;
