@@ -38,7 +38,7 @@ use std::sync::Arc;
 use tokio_util::task::TaskTracker;
 
 pub use answers::{Exchange, ExchangeMeta, ExchangeObserver};
-pub use catalog::{Catalog, CatalogConfig, Certainty, Entry, Resolved, UnknownModels};
+pub use catalog::{Catalog, CatalogConfig, Certainty, Entry, Resolved, UnknownModels, Unlisted};
 pub use conversations::{Claim, ConversationLimits, Conversations, Held, Owner};
 pub use error::{ExchangeError, Field};
 pub use fingerprint::{Fingerprint, Growing, Mark};

@@ -10,6 +10,7 @@ mod exit;
 mod hardening;
 mod keys;
 mod stale_cleanup;
+mod local_address;
 mod local_secret;
 mod logging;
 mod origins;

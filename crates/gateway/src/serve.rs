@@ -7,6 +7,7 @@ mod audit;
 mod banner;
 mod housekeeping;
 mod idle;
+mod listener;
 mod models;
 mod notify;
 mod openings;
@@ -53,7 +54,7 @@ use crate::config::value::HostName;
 use crate::config::{Key, Source};
 use crate::exit::{CommandError, CommandResult, ExitCode};
 use crate::keys::{self, FileKeys, KeyFile, KeyLimits, StoredRank};
-use crate::{hardening, local_secret, stale_cleanup, terminal};
+use crate::{hardening, local_address, local_secret, stale_cleanup, terminal};
 use agents::{Agents, Served};
 use allowed_origins::AllowedOrigins;
 use banner::{Banner, Shown};
@@ -104,6 +105,7 @@ fn open(
     let store = DiskStore::open(folders.sessions()).map_err(|error| unusable(&error))?;
     // Only once no other gateway can have the folder.
     let secret = local_secret::renew(folders)?;
+    local_address::write(folders, &addresses)?;
     let shown = first_key(context)?;
     let token = settings.auth.bearer_token.clone();
     let keys = Arc::new(FileKeys::open(folders, token)?);
@@ -268,6 +270,7 @@ fn catalog(sessions: &Sessions, served: &[Served], settings: &Settings) -> Arc<C
         default_agent: served[0].name.clone(),
         mapped: models::mapping(settings),
         unknown: if settings.openai.strict_models.0 { UnknownModels::Refuse } else { UnknownModels::FallBack },
+        unlisted: models::unlisted(served),
     };
     Arc::new(Catalog::new(sessions, config))
 }

@@ -6,14 +6,14 @@ use axum::Extension;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderValue, Response, header};
-use gembridge_core::model::Timestamp;
+use gembridge_core::model::{PromptAbilities, Timestamp};
 use serde::Serialize;
 
 use super::{OpenAi, error, wire};
 use crate::identity::{Identity, RequestId};
 use crate::path::PathName;
 use crate::problem::{Kind, Problem};
-use gembridge_core::exchange::Entry;
+use gembridge_core::exchange::{Catalog, Entry};
 
 /// Lists what can run: agents, their models, and mapped names.
 #[utoipa::path(
@@ -22,7 +22,8 @@ use gembridge_core::exchange::Entry;
 )]
 pub(super) async fn list(State(app): State<Arc<OpenAi>>, Extension(identity): Extension<Identity>) -> Response<Body> {
     app.exchanges.catalog().learn(&identity.principal).await;
-    let data = app.exchanges.catalog().list().into_iter().map(entry).collect();
+    let catalog = app.exchanges.catalog();
+    let data = catalog.list().into_iter().map(|listed| entry(listed, catalog)).collect();
     json(&wire::ModelList { object: "list", data })
 }
 
@@ -48,7 +49,7 @@ pub(super) async fn get(
     };
     app.exchanges.catalog().learn(&identity.principal).await;
     if let Some(found) = app.exchanges.catalog().entry(&id) {
-        return json(&entry(found));
+        return json(&entry(found, app.exchanges.catalog()));
     }
     let shown: String = id.chars().take(64).flat_map(char::escape_default).collect();
     let message = format!("model `{shown}` does not exist; `GET /v1/models` lists those that do");
@@ -56,13 +57,19 @@ pub(super) async fn get(
     error::response(&problem, &request)
 }
 
-fn entry(entry: Entry) -> wire::ModelEntry {
+fn entry(entry: Entry, catalog: &Catalog) -> wire::ModelEntry {
+    let modalities = |abilities: PromptAbilities| {
+        let besides = [("image", abilities.image), ("audio", abilities.audio)];
+        ["text"].into_iter().chain(besides.into_iter().filter_map(|(kind, is_read)| is_read.then_some(kind))).collect()
+    };
     static STARTED: OnceLock<u64> = OnceLock::new();
     wire::ModelEntry {
         id: entry.id,
         object: "model",
         created: *STARTED.get_or_init(|| Timestamp::now().0 / 1_000),
         owned_by: entry.agent.as_str().to_owned(),
+        alias_of: entry.alias_of,
+        input_modalities: catalog.abilities(&entry.agent).map(modalities),
     }
 }
 

@@ -19,6 +19,21 @@ pub struct CatalogConfig {
     /// Names that stand for an agent, an `agent/model` or a model.
     pub mapped: BTreeMap<String, String>,
     pub unknown: UnknownModels,
+    pub unlisted: Unlisted,
+}
+
+/// What answers when it is named, and is not listed.
+#[derive(Clone, Debug)]
+pub struct Unlisted {
+    pub agents: Vec<AgentName>,
+    /// Models that are not for conversations.
+    pub models: fn(&str) -> bool,
+}
+
+impl Default for Unlisted {
+    fn default() -> Self {
+        Self { agents: Vec::new(), models: |_| false }
+    }
 }
 
 /// What becomes of a request for a model that nobody has.
@@ -46,6 +61,8 @@ pub struct Catalog {
 pub struct Entry {
     pub id: String,
     pub agent: AgentName,
+    /// What the name stands for, where it is another name for something.
+    pub alias_of: Option<String>,
 }
 
 /// How long a listing waits for an agent that has not said yet what it offers.
@@ -87,29 +104,34 @@ impl Catalog {
         self.fingerprints.get(agent).map_or_else(|| fingerprint(agent), Arc::clone)
     }
 
-    /// Everything that can run. A model that two agents have is listed with its agent's name the second time.
+    /// What there is to choose from. A model that two agents have is listed with its agent's name the second time; names that
+    /// stand for others come last.
     pub fn list(&self) -> Vec<Entry> {
         let mut entries: Vec<Entry> = Vec::new();
-        let mut add = |id: String, agent: &AgentName| {
+        let mut add = |id: String, agent: &AgentName, alias_of: Option<String>| {
             let taken = entries.iter().any(|entry| entry.id == id);
             if !taken {
-                entries.push(Entry { id, agent: agent.clone() });
+                entries.push(Entry { id, agent: agent.clone(), alias_of });
             }
             !taken
         };
-        for (name, _) in &self.agents {
-            add(name.as_str().to_owned(), name);
+        let unlisted = &self.config.unlisted;
+        let listed = || self.agents.iter().filter(|(name, _)| !unlisted.agents.contains(name));
+        for (name, _) in listed() {
+            add(name.as_str().to_owned(), name, None);
         }
-        for (name, driver) in &self.agents {
+        for (name, driver) in listed() {
             for model in driver.offers().iter().flat_map(|offers| &offers.models) {
-                if !add(model.id.to_string(), name) {
-                    add(format!("{name}/{}", model.id), name);
+                // A name that cannot be asked for is of no use.
+                let is_offered = !(unlisted.models)(&model.id) && resolve::check_name(&model.id).is_ok();
+                if is_offered && !add(model.id.to_string(), name, None) {
+                    add(format!("{name}/{}", model.id), name, None);
                 }
             }
         }
-        for mapped in self.config.mapped.keys() {
+        for (mapped, target) in &self.config.mapped {
             if let Ok(resolved) = self.resolve(mapped) {
-                add(mapped.clone(), &resolved.agent);
+                add(mapped.clone(), &resolved.agent, Some(target.clone()));
             }
         }
         entries
@@ -122,7 +144,7 @@ impl Catalog {
         }
         let resolved = self.resolve(id).ok()?;
         let named = !resolved.fell_back && resolved.certainty != Certainty::Tentative;
-        named.then(|| Entry { id: id.to_owned(), agent: resolved.agent })
+        named.then(|| Entry { id: id.to_owned(), agent: resolved.agent, alias_of: None })
     }
 
     /// Asks agents that have not said yet what they offer, in a session of whoever wants to know.

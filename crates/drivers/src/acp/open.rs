@@ -346,8 +346,12 @@ impl Ready {
     /// Sets what was asked for and is not so already.
     async fn apply(&self, setup: &DriverSetup, spec: &SessionSpec) -> Result<(), Failure> {
         let facts = facts(&self.answer);
-        if let Some(model) = spec.model.as_ref().filter(|model| facts.model.as_ref() != Some(model)) {
-            self.session.changing(Change::Model(Arc::clone(model))).await?;
+        if let Some(model) = &spec.model {
+            // An agent that was started with a model says that it has it, whether there is one of that name or not.
+            self.session.check_model(model)?;
+            if facts.model.as_ref() != Some(model) {
+                self.session.changing(Change::Model(Arc::clone(model))).await?;
+            }
         }
         if let Some(mode) = self.mode(setup, spec).filter(|mode| facts.mode.as_ref() != Some(mode)) {
             self.session.changing(Change::Mode(mode)).await?;

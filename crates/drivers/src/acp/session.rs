@@ -80,6 +80,11 @@ impl AcpSession {
     }
 
     /// A change of this session, on its way.
+    /// Whether the agent is known to have no such model.
+    pub(super) fn check_model(&self, model: &Arc<str>) -> Result<(), Failure> {
+        checked(&self.models, &Change::Model(Arc::clone(model)))
+    }
+
     pub(super) fn changing(&self, change: Change) -> BoxFuture<'static, Result<Changed, Failure>> {
         if let Err(failure) = self.rights().check(&change, &self.options).and_then(|()| checked(&self.models, &change))
         {

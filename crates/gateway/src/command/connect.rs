@@ -1,22 +1,29 @@
 //! `gembridge connect`: which gateway, with which key, and how it is known that the key reaches it and nobody else.
 
 use std::fs;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 
 use crate::cli::args::ConnectArgs;
 use crate::config::variables::CLIENT_KEY;
 use crate::connect::{self, Address, Credential, Scheme, Target, Trust};
 use crate::exit::{CommandError, CommandResult};
-use crate::{keys, local_secret};
+use crate::{keys, local_address, local_secret};
 
 use super::Context;
 
 pub fn run(args: &ConnectArgs, context: &Context) -> CommandResult {
-    let port = context.config.settings.server.port.0;
-    let address = args.url.clone().unwrap_or_else(|| Address::of_this_machine(port));
+    let address = args.url.clone().unwrap_or_else(|| own_gateway(context));
     let (credential, source) = credential(args, &address, context)?;
     let trust = trust(args, &address, source, context)?;
     connect::run(&Target { address, credential, trust })
+}
+
+/// The gateway of this user: where it listens, or where the settings would have it listen.
+fn own_gateway(context: &Context) -> Address {
+    let port = context.config.settings.server.port.0;
+    let configured = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    Address::at(local_address::read(&context.config.folders).unwrap_or(configured))
 }
 
 /// Where the key comes from.
@@ -49,8 +56,9 @@ fn credential(
     } else if own_file.exists() {
         (read(&own_file)?, KeySource::Own)
     } else {
-        let way_out = "run `gembridge serve` once, set `GEMBRIDGE_KEY`, or name a file with `--key-file`";
-        return Err(CommandError::usage(format!("no key for `{address}`; {way_out}")));
+        let way_out =
+            "start `gembridge serve`; for a gateway of somebody else set `GEMBRIDGE_KEY`, or use `--key-file`";
+        return Err(CommandError::usage(format!("no gateway has run here yet; {way_out}")));
     };
     let credential = Credential::new(&key)
         .ok_or_else(|| CommandError::usage("the key is empty, or holds characters that no key has"))?;

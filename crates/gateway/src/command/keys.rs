@@ -18,6 +18,9 @@ pub fn run(command: &KeysCommand, context: &Context) -> CommandResult {
     let said = match command {
         KeysCommand::Create(args) => create(folders, args)?,
         KeysCommand::List { json: true } => pretty(&file.entries().iter().map(described).collect()),
+        KeysCommand::List { json: false } if file.entries().is_empty() => {
+            "there are no keys; `gembridge keys create NAME` makes one, and the first `gembridge serve` makes the operator's\n".to_owned()
+        }
         KeysCommand::List { json: false } => table(file.entries()),
         KeysCommand::Rotate { name, json } => told(name, &keys::rotate(folders, name)?, *json),
         KeysCommand::Revoke { name } => {

@@ -1,7 +1,7 @@
 //! Where the gateway is, and what opens its door.
 
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 
 use tokio_tungstenite::tungstenite::http::{HeaderValue, Request, Uri, header};
@@ -19,8 +19,9 @@ pub enum Scheme {
 }
 
 impl Address {
-    pub fn of_this_machine(port: u16) -> Self {
-        let uri = Uri::builder().scheme("ws").authority(format!("127.0.0.1:{port}")).path_and_query("/acp").build();
+    /// The ACP API of whoever listens there.
+    pub fn at(listener: SocketAddr) -> Self {
+        let uri = Uri::builder().scheme("ws").authority(listener.to_string()).path_and_query("/acp").build();
         Self { uri: uri.expect("made of sound parts") }
     }
 

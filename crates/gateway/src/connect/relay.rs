@@ -198,7 +198,7 @@ fn unreachable(target: &Target, error: &DialError) -> CommandError {
             "the certificate of `{address}` is not good: {why}; name the certificate authority of a private one with \
              `--ca FILE`"
         ),
-        DialError::Io(error) => format!("no gateway at `{address}`: {error}; start one with `gembridge serve`"),
+        DialError::Io(error) => format!("no gateway at `{address}`: {error}; start `gembridge serve`"),
         DialError::WebSocket(error) => format!("no gateway at `{address}`: {error}"),
     };
     CommandError::new(ExitCode::Failed, message)

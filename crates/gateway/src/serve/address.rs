@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
 
 use gembridge_api::server::{Server, ServerConfig};
 
+use super::listener;
 use crate::config::settings::ServerSettings;
 use crate::exit::CommandError;
 
@@ -42,10 +43,15 @@ pub fn is_reachable(addresses: &[SocketAddr]) -> bool {
 /// Takes the addresses, or says who is in the way.
 pub fn bind(config: ServerConfig) -> Result<Server, CommandError> {
     let shown = config.addrs.iter().map(ToString::to_string).collect::<Vec<_>>().join("` or `");
+    let wanted = config.addrs.clone();
     Server::bind(config).map_err(|error| {
         let way_out = match error.kind() {
             io::ErrorKind::AddrInUse => {
-                "another program listens there, perhaps another gembridge; stop it, or choose another port with `--port`"
+                let who = wanted.iter().find_map(|address| listener::of(*address)).unwrap_or("another program");
+                return CommandError::usage(format!(
+                    "cannot listen on `{shown}`: {who} listens there; stop it, or choose another port with `--port`, or for \
+                     good with `server.port` of `gembridge.toml`"
+                ));
             }
             io::ErrorKind::PermissionDenied => "ports below 1024 need a privilege; choose another with `--port`",
             io::ErrorKind::AddrNotAvailable => "this machine does not have that address; choose another with `--host`",

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::agents::Agent;
+use gembridge_core::exchange::Unlisted;
+
+use super::agents::Served;
+use crate::agents::{self, Agent};
 use crate::config::settings::Settings;
 
 /// Names that programs have built in, for the agent that most people have. A name in the settings or in `models.json`
@@ -26,6 +29,29 @@ pub fn make_known(settings: &Settings, agents: &mut [Agent]) {
             agent.profile.model.known.push(model.to_owned());
         }
     }
+}
+
+/// Parts of the names of models that make or read something else than conversations.
+const NO_CONVERSATION: [&str; 11] = [
+    "embedding",
+    "image",
+    "realtime",
+    "tts",
+    "whisper",
+    "dall-e",
+    "transcribe",
+    "moderation",
+    "sora",
+    "imagen",
+    "-audio",
+];
+
+/// What is not in the list of models: the built-in agent beside a real one, and models that hold no conversation.
+pub fn unlisted(served: &[Served]) -> Unlisted {
+    let (built_in, real): (Vec<_>, Vec<_>) =
+        served.iter().partition(|served| agents::is_built_in(&served.agent.profile));
+    let agents = if real.is_empty() { Vec::new() } else { built_in.iter().map(|served| served.name.clone()).collect() };
+    Unlisted { agents, models: |id| NO_CONVERSATION.iter().any(|part| id.to_ascii_lowercase().contains(part)) }
 }
 
 fn place_of(name: &str, agents: &[Agent]) -> Option<usize> {

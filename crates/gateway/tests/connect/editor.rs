@@ -11,6 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::support::gateway::Gateway;
+use crate::support::home::Home;
 use crate::support::http::PATIENCE;
 use crate::support::messages::{is_answer, outcome};
 
@@ -23,6 +24,11 @@ pub struct Editor {
 
 impl Editor {
     /// As a user of this machine starts it: without an address, with the key of the first run.
+    pub fn of_own(home: &Home) -> Self {
+        Self::start(home.command(&["connect"]))
+    }
+
+    /// The same with the address.
     pub fn of(gateway: &Gateway, query: &str) -> Self {
         let url = format!("ws://{}/acp{query}", gateway.address);
         Self::start(gateway.home.command(&["connect", &url]))

@@ -22,6 +22,33 @@ fn a_prompt_goes_through_and_the_end_of_the_input_ends_it() {
 }
 
 #[test]
+fn the_gateway_is_found_wherever_it_listens() {
+    for host in ["127.0.0.1", "0.0.0.0", "::1"] {
+        let gateway = Home::for_serving().serve_with(&["--agent", "demo", "--host", host], &[]);
+        let mut editor = Editor::of_own(&gateway.home);
+        editor.call("initialize", &json!({ "protocolVersion": 1 })).unwrap();
+        let session = editor.new_session();
+        assert!(said(&editor.turn(&session, "hello there")).contains("hello there"), "{host}");
+    }
+}
+
+#[test]
+fn without_a_gateway_the_way_to_one_is_said() {
+    let home = Home::for_serving();
+    let mut editor = Editor::of_own(&home);
+    let (code, said) = editor.code();
+    assert_eq!(code, 2);
+    assert!(said.contains("no gateway has run here yet; start `gembridge serve`"), "{said}");
+    let mut gateway = home.serve();
+    gateway.signal(Signal::TERM);
+    gateway.ended();
+    let home = gateway.into_home();
+    let (code, said) = Editor::of_own(&home).code();
+    assert_eq!(code, 1);
+    assert!(said.contains("start `gembridge serve`"), "{said}");
+}
+
+#[test]
 fn a_permission_is_asked_of_the_editor_and_its_answer_counts() {
     let gateway = Home::for_serving().serve();
     let mut editor = Editor::known(&gateway, "");

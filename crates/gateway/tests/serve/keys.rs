@@ -151,3 +151,11 @@ fn s3b_a_wildcard_for_extensions_needs_its_own_setting_and_doctor_warns_of_it() 
     let gateway = Home::for_serving().serve();
     assert_eq!(gateway.ask("GET", "/health", &headers, None).status, 403);
 }
+
+#[test]
+fn a_list_without_keys_says_that_there_are_none() {
+    let home = Home::new();
+    let said = home.stdout_of(&["keys", "list"]);
+    assert!(said.contains("there are no keys; `gembridge keys create NAME` makes one"), "{said}");
+    assert_eq!(home.stdout_of(&["keys", "list", "--json"]).trim(), "[]");
+}

@@ -1,6 +1,7 @@
 //! A gateway that cannot start says why in one sentence, and has started nothing.
 
 use std::fs;
+use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
 
@@ -99,7 +100,7 @@ fn a_port_that_is_taken_is_told_with_the_way_out() {
     let home = Home::for_serving();
     let (code, said) = home.refused(&["--port", &port]);
     assert_eq!(code, 2);
-    one_sentence(&said, "another program listens there, perhaps another gembridge; stop it, or choose another port");
+    one_sentence(&said, "another program listens there; stop it, or choose another port with `--port`");
     assert!(!home.config("keys.toml").exists() && !home.state("key").exists(), "nothing is half-started");
 }
 
@@ -130,4 +131,26 @@ fn broken_settings_are_refused_before_anything_starts() {
     let (code, said) = home.refused(&["--agent", "gemni"]);
     assert_eq!(code, 2);
     one_sentence(&said, "did you mean `gemini`?");
+}
+
+#[test]
+fn who_has_the_port_is_told_where_it_says_so_itself() {
+    let ollama = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = ollama.local_addr().unwrap().port().to_string();
+    let answering = std::thread::spawn(move || {
+        let (mut stream, _) = ollama.accept().unwrap();
+        // A connection that is closed with something unread takes its answer along.
+        assert!(stream.read(&mut [0; 1024]).unwrap() > 0);
+        let said = "HTTP/1.1 200 OK\r\ncontent-length: 17\r\nconnection: close\r\n\r\nOllama is running";
+        stream.write_all(said.as_bytes()).unwrap();
+        ollama
+    });
+    let (code, said) = Home::for_serving().refused(&["--port", &port]);
+    assert_eq!(code, 2);
+    one_sentence(&said, "Ollama listens there; stop it, or choose another port with `--port`");
+    drop(answering.join().unwrap());
+    let gateway = Home::for_serving().serve();
+    let port = gateway.address.port().to_string();
+    let (_, said) = Home::for_serving().refused(&["--port", &port]);
+    one_sentence(&said, "another gembridge listens there");
 }

@@ -147,3 +147,18 @@ fn references(value: &Value) -> Vec<String> {
         _ => Vec::new(),
     }
 }
+
+#[test]
+fn the_list_of_models_has_no_built_in_agent_beside_a_real_one_and_tells_other_names_apart() {
+    let gateway = Home::for_serving().with_fake(&[], "").serve_fake();
+    let listed = gateway.get("/v1/models").json();
+    let entries = listed["data"].as_array().unwrap();
+    let ids: Vec<_> = entries.iter().map(|entry| entry["id"].as_str().unwrap()).collect();
+    assert!(ids.contains(&"fake") && !ids.iter().any(|id| id.starts_with("demo")), "{ids:?}");
+    let first_alias = entries.iter().position(|entry| entry.get("alias_of").is_some()).expect("other names");
+    assert!(entries[first_alias..].iter().all(|entry| entry.get("alias_of").is_some()), "they come last");
+    assert_eq!(gateway.get("/v1/models/demo").status, 200, "what is not listed answers when it is named");
+    let alone = Home::for_serving().serve();
+    let listed = alone.get("/v1/models").json();
+    assert!(listed["data"].as_array().unwrap().iter().any(|entry| entry["id"] == "demo"));
+}

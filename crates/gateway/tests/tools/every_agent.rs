@@ -227,3 +227,27 @@ fn opencode_keeps_to_the_answers_of_a_person() {
 fn qwen_keeps_to_the_answers_of_a_person() {
     permissions_are_kept_by(Agent::Qwen);
 }
+
+#[test]
+fn a_model_that_gemini_does_not_have_is_refused_by_name_as_by_every_agent() {
+    let runtime = runtime();
+    let model = runtime.block_on(Model::start(Agent::Gemini));
+    let home = Home::new();
+    let url = match &model {
+        Model::Gemini(api) => api.url(),
+        Model::Scripted(_) => unreachable!("it has a model of its own"),
+    };
+    let (path, program) = (std::env::var("PATH").unwrap(), gembridge_testkit::real_gemini());
+    let variables = [
+        ("PATH", path.as_str()),
+        ("GEMINI_CLI_PATH", program.to_str().unwrap()),
+        ("GEMINI_API_KEY", "fake-key"),
+        ("GOOGLE_GEMINI_BASE_URL", &url),
+    ];
+    for (agent, asked) in [("gemini", "gemini-9"), ("demo", "demo-9")] {
+        let ran = home.run_with(&["run", "--agent", agent, "--model", asked, "hi"], &variables);
+        assert_ne!(ran.code, Some(0), "{agent}");
+        assert!(ran.stderr.contains(&format!("model `{asked}` is not one of the agent's")), "{}", ran.stderr);
+    }
+    assert_eq!(model.calls(), 0, "no model was asked");
+}

@@ -18,4 +18,10 @@ pub struct ModelEntry {
     pub created: u64,
     /// The agent that answers.
     pub owned_by: String,
+    /// What the name stands for, where it is another name for a model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub alias_of: Option<String>,
+    /// What the agent reads, once it has said so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input_modalities: Option<Vec<&'static str>>,
 }

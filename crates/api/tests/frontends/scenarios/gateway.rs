@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use gembridge_core::admission::{Admission, AdmissionLimits};
 use gembridge_core::driver::Driver;
-use gembridge_core::exchange::{Catalog, CatalogConfig, ExchangeConfig, Exchanges, UnknownModels};
+use gembridge_core::exchange::{Catalog, CatalogConfig, ExchangeConfig, Exchanges, UnknownModels, Unlisted};
 use gembridge_core::limit::Limits;
 use gembridge_core::model::AgentName;
 use gembridge_core::session::{AgentSetup, Sessions, SessionsConfig};
@@ -65,7 +65,12 @@ impl Gateway {
         let of_agents = HashMap::from([(agent.clone(), of_agent)]);
         let sessions = Sessions::new(Arc::new(setup.store), of_agents, SessionsConfig::default());
         let sessions = Arc::new(sessions.with_tool_host(setup.tools));
-        let config = CatalogConfig { default_agent: agent, mapped: BTreeMap::new(), unknown: UnknownModels::FallBack };
+        let config = CatalogConfig {
+            default_agent: agent,
+            mapped: BTreeMap::new(),
+            unknown: UnknownModels::FallBack,
+            unlisted: Unlisted::default(),
+        };
         let catalog = Arc::new(Catalog::new(&sessions, config));
         let exchanges = Exchanges::new(Arc::clone(&sessions), Arc::clone(&catalog), ExchangeConfig::default());
         Self { sessions, catalog, exchanges }

@@ -58,7 +58,9 @@ impl Catalog {
     fn instead_of(&self, name: &str, agent: &AgentName) -> Result<Resolved, ExchangeError> {
         match self.config.unknown {
             UnknownModels::FallBack => Ok(default_of(agent)),
-            UnknownModels::Refuse => Err(ExchangeError::UnknownModel(format!("the model `{name}` does not exist"))),
+            UnknownModels::Refuse => Err(ExchangeError::UnknownModel(format!(
+                "the model `{name}` does not exist; `GET /v1/models` lists those that do"
+            ))),
         }
     }
 
@@ -134,7 +136,7 @@ fn tentative(agent: &AgentName, model: &str) -> Resolved {
 }
 
 /// A name that may become an argument of a program.
-fn check_name(name: &str) -> Result<(), ExchangeError> {
+pub(super) fn check_name(name: &str) -> Result<(), ExchangeError> {
     let sound = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b':' | b'/' | b'-');
     if (1..=128).contains(&name.len()) && name.bytes().all(sound) && !name.starts_with('-') {
         return Ok(());

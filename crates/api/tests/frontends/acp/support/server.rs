@@ -16,7 +16,7 @@ use gembridge_api::routes::app;
 use gembridge_api::server::{Deadlines, Drained, Server, ServerConfig, Stop};
 use gembridge_core::admission::{Admission, AdmissionLimits};
 use gembridge_core::driver::Driver;
-use gembridge_core::exchange::{Catalog, CatalogConfig, UnknownModels};
+use gembridge_core::exchange::{Catalog, CatalogConfig, UnknownModels, Unlisted};
 use gembridge_core::limit::Limits;
 use gembridge_core::model::{AgentName, ClientId, Principal, Prompt};
 use gembridge_core::session::{AgentSetup, NewSession, SessionHandle, Sessions, SessionsConfig};
@@ -113,6 +113,7 @@ impl TestServer {
             default_agent: name.clone(),
             mapped: std::collections::BTreeMap::new(),
             unknown: UnknownModels::Refuse,
+            unlisted: Unlisted::default(),
         };
         let catalog = Arc::new(Catalog::new(&sessions, catalog));
         Self::over(sessions, catalog, name, setting)

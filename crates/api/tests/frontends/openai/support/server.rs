@@ -12,7 +12,7 @@ use gembridge_api::identity::{Identity, Rank};
 use gembridge_api::openai::{OpenAi, OpenAiConfig, router};
 use gembridge_core::admission::{Admission, AdmissionLimits};
 use gembridge_core::driver::Driver;
-use gembridge_core::exchange::{Catalog, CatalogConfig, ExchangeConfig, Exchanges, UnknownModels};
+use gembridge_core::exchange::{Catalog, CatalogConfig, ExchangeConfig, Exchanges, UnknownModels, Unlisted};
 use gembridge_core::limit::Limits;
 use gembridge_core::log::{Backpressure, From, LogEntry};
 use gembridge_core::model::{AgentName, Event, Principal, Seq};
@@ -94,6 +94,7 @@ impl TestServer {
             default_agent: AgentName::new(agents[0].0),
             mapped: setting.mapped,
             unknown: setting.unknown,
+            unlisted: Unlisted::default(),
         };
         let catalog = Arc::new(Catalog::new(&sessions, config));
         let exchanges = Exchanges::new(Arc::clone(&sessions), catalog, setting.exchange);
