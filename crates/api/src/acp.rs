@@ -48,6 +48,7 @@ pub struct AcpConfig {
     /// Sessions that one client follows at once.
     pub subscriptions: usize,
     pub servers: ClientServers,
+    pub work_in_cwd: WorkInCwd,
 }
 
 impl Default for AcpConfig {
@@ -60,6 +61,7 @@ impl Default for AcpConfig {
             calls: 64,
             subscriptions: 64,
             servers: ClientServers::Refused,
+            work_in_cwd: WorkInCwd::Never,
         }
     }
 }
@@ -71,6 +73,15 @@ pub enum ClientServers {
     Refused,
     /// Those that are reached over HTTP.
     Allowed,
+}
+
+/// Whether an agent that serves as a model works in the folder of an operator's client.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WorkInCwd {
+    #[default]
+    Never,
+    /// Where the client says so when it begins the session, and the operator trusts the folder.
+    OnRequest,
 }
 
 /// An agent, as its clients are told of it.

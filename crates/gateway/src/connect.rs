@@ -5,6 +5,7 @@
 
 mod address;
 mod dial;
+mod folder;
 mod resume_state;
 mod proof;
 mod relay;
@@ -12,6 +13,7 @@ mod tls;
 
 pub use address::{Address, Credential, Scheme};
 pub use dial::{Target, Trust};
+pub use folder::{EditorFolders, Untrusted};
 pub use tls::connector as tls;
 
 use anyhow::Context as _;

@@ -5,6 +5,7 @@ mod address;
 mod agents;
 mod audit;
 mod banner;
+mod folder_drivers;
 mod housekeeping;
 mod idle;
 mod listener;

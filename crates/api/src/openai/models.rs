@@ -58,11 +58,11 @@ pub(super) async fn get(
 }
 
 fn entry(entry: Entry, catalog: &Catalog) -> wire::ModelEntry {
+    static STARTED: OnceLock<u64> = OnceLock::new();
     let modalities = |abilities: PromptAbilities| {
         let besides = [("image", abilities.image), ("audio", abilities.audio)];
         ["text"].into_iter().chain(besides.into_iter().filter_map(|(kind, is_read)| is_read.then_some(kind))).collect()
     };
-    static STARTED: OnceLock<u64> = OnceLock::new();
     wire::ModelEntry {
         id: entry.id,
         object: "model",

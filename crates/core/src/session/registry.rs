@@ -302,6 +302,7 @@ impl Sessions {
         let live = Live { handle: handle.clone(), principal: record.principal.clone() };
         lease.send_replace(());
         inner.entries.insert(record.id, Entry { live: Some(live), tenant: lease.subscribe() });
+        let policy = setup.policy.of_session(record.workspace.as_deref());
         // A task that is handed its actor by value keeps room for it twice.
         let actor = Box::new(Actor::new(Parts {
             record,
@@ -314,7 +315,7 @@ impl Sessions {
             store: Arc::clone(&self.store),
             tool_host: self.tool_host.clone(),
             limits: setup.limits,
-            policy: setup.policy,
+            policy,
             admission: setup.admission,
             lost: past.lost,
             overview: Arc::clone(&self.overview),

@@ -1,5 +1,7 @@
 //! What is decided about a permission before any person is asked.
 
+use std::path::Path;
+
 use crate::model::{Answer, Ask, AskBody, Subject, ToolKind};
 
 /// Rules of a session, set by the operator. Nothing a client sends can widen them.
@@ -8,6 +10,8 @@ pub struct PermissionPolicy {
     /// Kinds that are allowed once without asking. Kinds that can destroy are never taken from here.
     auto: Vec<ToolKind>,
     otherwise: Otherwise,
+    /// What holds instead for a session that works in a folder of its own.
+    in_folders: Option<Box<Self>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,17 +32,37 @@ pub enum Attendance {
 impl PermissionPolicy {
     /// Every question goes to whoever is there.
     pub fn ask() -> Self {
-        Self { auto: Vec::new(), otherwise: Otherwise::Ask }
+        Self::of(Otherwise::Ask)
     }
 
     /// Every question goes to whoever can answer it; with nobody there it is refused at once.
     pub fn ask_if_attended() -> Self {
-        Self { auto: Vec::new(), otherwise: Otherwise::AskIfAttended }
+        Self::of(Otherwise::AskIfAttended)
     }
 
     /// Every permission is refused.
     pub fn reject() -> Self {
-        Self { auto: Vec::new(), otherwise: Otherwise::Reject }
+        Self::of(Otherwise::Reject)
+    }
+
+    fn of(otherwise: Otherwise) -> Self {
+        Self { auto: Vec::new(), otherwise, in_folders: None }
+    }
+
+    /// The same, with another for sessions that work in a folder of their own.
+    #[must_use]
+    pub fn but_in_folders(mut self, other: Self) -> Self {
+        self.in_folders = Some(Box::new(other));
+        self
+    }
+
+    /// What holds for a session that works there.
+    #[must_use]
+    pub fn of_session(self, workspace: Option<&Path>) -> Self {
+        match (workspace, self.in_folders) {
+            (Some(_), Some(in_folders)) => *in_folders,
+            (_, in_folders) => Self { in_folders, ..self },
+        }
     }
 
     /// Allows these kinds once each time. Running, deleting and moving are left out, whatever the caller lists:

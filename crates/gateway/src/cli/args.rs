@@ -143,6 +143,10 @@ pub struct ConnectArgs {
     /// The file that holds the key. Without it: `GEMBRIDGE_KEY`, or your own key for your gateway on this machine.
     #[arg(long, value_name = "FILE")]
     pub key_file: Option<PathBuf>,
+    /// Trusts the folder that the client opens, as `gembridge trust add` does, so that your agent works in it with its tools.
+    /// Without it the agent works in folders that are trusted already, and says so in the session where it does not.
+    #[arg(long)]
+    pub trust: bool,
     /// The certificate authority, as PEM, that a `wss://` gateway's certificate must come from, instead of those that this
     /// machine trusts.
     #[arg(long, value_name = "FILE")]

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::cli::args::ConnectArgs;
 use crate::config::variables::CLIENT_KEY;
-use crate::connect::{self, Address, Credential, Scheme, Target, Trust};
+use crate::connect::{self, Address, Credential, EditorFolders, Scheme, Target, Trust, Untrusted};
 use crate::exit::{CommandError, CommandResult};
 use crate::{keys, local_address, local_secret};
 
@@ -16,7 +16,18 @@ pub fn run(args: &ConnectArgs, context: &Context) -> CommandResult {
     let address = args.url.clone().unwrap_or_else(|| own_gateway(context));
     let (credential, source) = credential(args, &address, context)?;
     let trust = trust(args, &address, source, context)?;
-    connect::run(&Target { address, credential, trust })
+    let folders = match source {
+        KeySource::Own => {
+            let untrusted = if args.trust { Untrusted::Add } else { Untrusted::Tell };
+            EditorFolders::Trusted { config: context.config.folders.config.clone(), untrusted }
+        }
+        KeySource::Named if args.trust => {
+            let why = "`--trust` is for your own gateway with your own key; leave `GEMBRIDGE_KEY` and `--key-file` out";
+            return Err(CommandError::usage(why));
+        }
+        KeySource::Named => EditorFolders::AsServed,
+    };
+    connect::run(&Target { address, credential, trust, folders })
 }
 
 /// The gateway of this user: where it listens, or where the settings would have it listen.

@@ -16,7 +16,7 @@ use tokio_tungstenite::tungstenite::{self, Error};
 
 use super::proof;
 use super::relay::LONGEST_MESSAGE;
-use super::{Address, Credential};
+use super::{Address, Credential, EditorFolders};
 
 const LONGEST_HANDSHAKE: Duration = Duration::from_secs(10);
 
@@ -26,6 +26,7 @@ pub struct Target {
     pub address: Address,
     pub credential: Credential,
     pub trust: Trust,
+    pub folders: EditorFolders,
 }
 
 /// What the other end shows before it gets the key.

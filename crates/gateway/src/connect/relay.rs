@@ -13,6 +13,7 @@ use tokio::time::sleep;
 use tokio_tungstenite::tungstenite::Message;
 
 use super::dial::{DialError, Socket, Target, dial};
+use super::folder::{EditorFolders, FolderNotes};
 use super::resume_state::ResumeState;
 use crate::exit::{CommandError, CommandResult, ExitCode};
 
@@ -59,13 +60,14 @@ where
 {
     let mut client = Client { reader, held: VecDeque::new() };
     let state = RefCell::new(ResumeState::default());
+    let notes = RefCell::new(FolderNotes::default());
     let mut socket = dial(target).await.map_err(|error| unreachable(target, &error))?;
     loop {
         let (mut sink, mut stream) = socket.split();
         // Each way goes on while the other waits, and what is being written is written to its end.
         let end = tokio::select! {
-            end = upward(&mut client, &mut sink, &state) => end?,
-            end = downward(&mut stream, &mut out, &state) => end?,
+            end = upward(&mut client, &mut sink, &state, (&notes, &target.folders)) => end?,
+            end = downward(&mut stream, &mut out, &state, &notes) => end?,
         };
         let why = match end {
             End::ClientLeft => {
@@ -98,9 +100,12 @@ async fn upward<R: AsyncRead + Unpin>(
     client: &mut Client<R>,
     sink: &mut SplitSink<Socket, Message>,
     state: &RefCell<ResumeState>,
+    (notes, folders): (&RefCell<FolderNotes>, &EditorFolders),
 ) -> Result<End, CommandError> {
     while client.speaks().await? {
         while let Some(line) = client.held.pop_front() {
+            let changed = notes.borrow_mut().said(&line, folders);
+            let line = changed.unwrap_or(line);
             let line = state.borrow_mut().said(&line).map(std::borrow::Cow::into_owned);
             let Some(line) = line else { continue };
             if sink.feed(Message::text(line)).await.is_err() {
@@ -123,6 +128,7 @@ async fn downward(
     stream: &mut SplitStream<Socket>,
     out: &mut (impl AsyncWrite + Unpin),
     state: &RefCell<ResumeState>,
+    notes: &RefCell<FolderNotes>,
 ) -> Result<End, CommandError> {
     loop {
         match stream.next().await {
@@ -130,6 +136,10 @@ async fn downward(
                 let heard = state.borrow_mut().heard(&text).map(std::borrow::Cow::into_owned);
                 if let Some(line) = heard {
                     write(out, &line).await?;
+                    let note = notes.borrow_mut().heard(&line);
+                    if let Some(note) = note {
+                        write(out, &note).await?;
+                    }
                 }
             }
             Some(Ok(Message::Close(Some(frame)))) if !frame.reason.is_empty() => {

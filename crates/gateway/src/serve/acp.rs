@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use gembridge_api::acp::{Acp, AcpConfig, AcpParts, AgentCard, ClientServers, Execution, Tap, TrustedFolders};
+use gembridge_api::acp::{
+    Acp, AcpConfig, AcpParts, AgentCard, ClientServers, Execution, Tap, TrustedFolders, WorkInCwd,
+};
 use gembridge_core::exchange::Catalog;
 use gembridge_core::session::Sessions;
 use gembridge_drivers::profile;
@@ -59,6 +61,7 @@ pub fn frontend(
         config: AcpConfig {
             message: usize::try_from(settings.limits.body.0).unwrap_or(usize::MAX),
             servers,
+            work_in_cwd: WorkInCwd::OnRequest,
             ..AcpConfig::default()
         },
     })

@@ -161,10 +161,15 @@ fn limits(settings: &Settings, agent: &Agent) -> Limits {
 fn policy(settings: &Settings, agent: &Agent, workspace: Option<&std::path::Path>) -> PermissionPolicy {
     let Some(workspace) = workspace else {
         let is_harmless = agents::is_built_in(&agent.profile);
-        return if is_harmless { PermissionPolicy::ask_if_attended() } else { PermissionPolicy::reject() };
+        let in_chat = if is_harmless { PermissionPolicy::ask_if_attended() } else { PermissionPolicy::reject() };
+        return in_chat.but_in_folders(chosen_policy(settings.permissions.policy));
     };
     let of_workspace = settings.permissions.workspaces.iter().find(|(path, _)| path.as_path() == workspace);
-    match of_workspace.map_or(settings.permissions.policy, |(_, policy)| *policy) {
+    chosen_policy(of_workspace.map_or(settings.permissions.policy, |(_, policy)| *policy))
+}
+
+fn chosen_policy(policy: Policy) -> PermissionPolicy {
+    match policy {
         Policy::Ask => PermissionPolicy::ask(),
         Policy::Deny => PermissionPolicy::reject(),
         Policy::Allow => PermissionPolicy::ask().with_auto(HARMLESS),

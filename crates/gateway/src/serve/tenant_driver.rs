@@ -9,6 +9,7 @@ use gembridge_core::model::{AgentFacts, AgentName, Failure, FailureKind, Session
 use gembridge_drivers::setup::{DriverSetup, GuestRefusal, ManagedDriver, ProcessStatus, Spares};
 use gembridge_process::pool::PoolStatus;
 
+use super::folder_drivers::FolderDrivers;
 use super::withdrawal::OperatorSession;
 use crate::keys::FileKeys;
 
@@ -17,6 +18,7 @@ pub struct TenantDriver {
     keys: Arc<FileKeys>,
     operators: Arc<dyn ManagedDriver>,
     guests: Guests,
+    folders: FolderDrivers,
 }
 
 /// What becomes of callers that are not the operator.
@@ -39,7 +41,8 @@ impl TenantDriver {
             let make = move || for_guests.clone().start(spares);
             Guests::Apart { driver: OnceLock::new(), make: Box::new(make) }
         };
-        let driver = Self { agent, keys: Arc::clone(keys), operators: setup.start(spares), guests };
+        let folders = FolderDrivers::new(&setup);
+        let driver = Self { agent, keys: Arc::clone(keys), operators: setup.start(spares), guests, folders };
         if spares == Spares::OfTheProfile && keys.has_users() {
             driver.warm_guests();
         }
@@ -49,6 +52,7 @@ impl TenantDriver {
     /// Processes that serve a session.
     pub fn processes(&self) -> Vec<ProcessStatus> {
         let mut processes = self.operators.processes();
+        processes.extend(self.folders.all().iter().flat_map(|driver| driver.processes()));
         processes.extend(self.of_guests().into_iter().flat_map(ManagedDriver::processes));
         processes
     }
@@ -113,8 +117,11 @@ impl Driver for TenantDriver {
     fn open(&self, spec: SessionSpec) -> BoxFuture<'_, Result<Opened, Failure>> {
         if self.keys.is_operator(&spec.principal) {
             let owner = spec.principal.clone();
-            let opening = self.operators.open(spec);
-            return Box::pin(async move { Ok(OperatorSession::over(opening.await?, owner, &self.keys)) });
+            let driver = match self.folders.driver_for(spec.workspace.as_deref()) {
+                Ok(driver) => driver.unwrap_or_else(|| Arc::clone(&self.operators)),
+                Err(failure) => return Box::pin(std::future::ready(Err(failure))),
+            };
+            return Box::pin(async move { Ok(OperatorSession::over(driver.open(spec).await?, owner, &self.keys)) });
         }
         match self.driver_for_guest(&spec) {
             Ok(driver) => driver.open(spec),
@@ -137,7 +144,12 @@ impl Driver for TenantDriver {
                     guests.shutdown().await;
                 }
             };
-            tokio::join!(self.operators.shutdown(), guests);
+            let in_folders = async {
+                for driver in self.folders.all() {
+                    driver.shutdown().await;
+                }
+            };
+            tokio::join!(self.operators.shutdown(), guests, in_folders);
         })
     }
 }

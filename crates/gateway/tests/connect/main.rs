@@ -7,5 +7,6 @@ mod support;
 
 mod editor;
 mod everyday;
+mod folders;
 mod gone;
 mod trust;

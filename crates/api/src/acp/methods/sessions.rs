@@ -14,7 +14,7 @@ use crate::acp::error::Refusal;
 use crate::acp::replay::{self, Window};
 use crate::acp::subscription::{Announce, Subscription, Taken, When};
 use crate::acp::wire::{self, ReplayWish, Wishes};
-use crate::acp::{AgentCard, ClientServers, Execution};
+use crate::acp::{AgentCard, ClientServers, Execution, WorkInCwd};
 use crate::identity::Rank;
 
 /// Sessions that one page of a list holds.
@@ -24,7 +24,7 @@ impl RequestContext {
     pub async fn new_session(&self, new: wire::NewSession, wishes: Wishes) -> Result<(SessionId, Box<Taken>), Refusal> {
         let card = self.chosen(wishes.agent.as_deref())?;
         let tool_servers = self.tool_servers(new.mcp_servers)?;
-        let (workspace, ignored) = self.workspace(card, new.cwd.as_deref())?;
+        let (workspace, ignored) = self.workspace(card, new.cwd.as_deref(), wishes.work_in_cwd)?;
         let shown = workspace.clone().or_else(|| card.workspace.clone());
         let session = NewSession {
             principal: self.identity.principal.clone(),
@@ -41,7 +41,7 @@ impl RequestContext {
             Ok((subscription, facts)) => {
                 let meta = json!({
                     "agent": card.name.as_str(),
-                    "mode": execution(card.execution),
+                    "mode": execution(if shown.is_some() { Execution::Agent } else { card.execution }),
                     "workspace": shown,
                     "ignored": ignored,
                     "seq": 0,
@@ -107,7 +107,10 @@ impl RequestContext {
             "last": described.last.0,
             "_meta": { "gembridge": {
                 "agent": agent.as_str(),
-                "mode": self.app.card(agent).map(|card| execution(card.execution)),
+                "mode": self.app.card(agent).map(|card| match described.record.workspace {
+                    Some(_) => execution(Execution::Agent),
+                    None => execution(card.execution),
+                }),
                 "seq": described.last.0,
             } },
         });
@@ -171,9 +174,17 @@ impl RequestContext {
     }
 
     /// Where the agent works, and what of the request means nothing to it.
-    fn workspace(&self, card: &AgentCard, cwd: Option<&str>) -> Result<(Option<PathBuf>, Vec<&'static str>), Refusal> {
+    fn workspace(
+        &self,
+        card: &AgentCard,
+        cwd: Option<&str>,
+        work_in_cwd: bool,
+    ) -> Result<(Option<PathBuf>, Vec<&'static str>), Refusal> {
         let Some(cwd) = cwd else { return Ok((None, Vec::new())) };
-        if card.execution == Execution::Chat {
+        let may_work = work_in_cwd
+            && self.identity.rank == Rank::Admin
+            && self.app.parts.config.work_in_cwd == WorkInCwd::OnRequest;
+        if card.execution == Execution::Chat && !may_work {
             return Ok((None, vec!["cwd"]));
         }
         if card.workspace.as_deref() == Some(Path::new(cwd)) {

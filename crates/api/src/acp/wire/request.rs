@@ -81,6 +81,8 @@ impl WithWishes {
 pub struct Wishes {
     pub agent: Option<String>,
     pub model: Option<String>,
+    /// The agent shall work in `cwd`, though it serves as a model otherwise. For operators.
+    pub work_in_cwd: bool,
     #[serde(flatten)]
     pub replay: ReplayWish,
 }
