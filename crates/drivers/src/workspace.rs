@@ -6,7 +6,7 @@ mod private;
 mod terminal;
 
 pub use jail::{Jail, JailError, JailLimits};
-pub use private::{PrivateDir, sweep_private_dirs};
+pub use private::{InnerDir, PrivateDir, sweep_private_dirs};
 pub use terminal::{
     TerminalCommand, TerminalError, TerminalExit, TerminalId, TerminalLimits, TerminalOutput, Terminals,
 };

@@ -3,6 +3,7 @@
 
 mod entry;
 mod ring;
+pub mod watcher;
 
 use std::path::{Path, PathBuf};
 

@@ -1,7 +1,11 @@
 //! What stands around an agent's process: nothing, a fence that keeps it from writing elsewhere, or one that leaves a guest's process
 //! its own folders, its program and its libraries.
 
+use std::fs::DirBuilder;
+use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use gembridge_core::model::{Failure, FailureKind};
 use gembridge_process::{Reads, Sandbox};
@@ -15,6 +19,20 @@ use crate::workspace::PrivateDir;
 pub(super) struct Enclosure {
     pub folder: PrivateDir,
     pub fence: Option<Sandbox>,
+    /// Where the sessions work that need no folder of their own, once there is one.
+    pub chat: OnceLock<PathBuf>,
+}
+
+impl Enclosure {
+    /// Made for the first session that works there.
+    pub fn chat_folder(&self) -> io::Result<PathBuf> {
+        if let Some(path) = self.chat.get() {
+            return Ok(path.clone());
+        }
+        let path = self.folder.path().join("chat");
+        DirBuilder::new().recursive(true).mode(0o700).create(&path)?;
+        Ok(self.chat.get_or_init(|| path).clone())
+    }
 }
 
 /// The fence around a process, whose own folder is `private`.

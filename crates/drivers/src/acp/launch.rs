@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use gembridge_core::model::{AgentFacts, Failure, FailureKind};
@@ -119,7 +120,7 @@ async fn start_as(
                 limits: setup.profile.limits,
                 session_meta: launch.session_meta,
             };
-            let enclosure = Enclosure { folder: private, fence };
+            let enclosure = Enclosure { folder: private, fence, chat: OnceLock::new() };
             Ok(AgentProcess::new(connection, facts, abilities, terms, Arc::clone(creation_times), enclosure))
         }
         Err(failure) => {

@@ -22,10 +22,10 @@ use super::retry_dedup::RetryDedup;
 use super::routing_table::{Opening, Phase, Tools};
 use super::session::AcpSession;
 use super::{decode, encode, error, wire};
-use crate::profile::{Execution, Quirk};
+use crate::profile::{ChatTools, Execution, Quirk};
 use crate::setup::Audience;
 use crate::setup::{DriverSetup, Home};
-use crate::workspace::{Jail, JailLimits, PrivateDir, TerminalLimits, Terminals};
+use crate::workspace::{InnerDir, Jail, JailLimits, TerminalLimits, Terminals};
 
 /// Batches that a session's owner may be behind, each up to what one read holds; then the agent waits.
 const SIGNALS: usize = 16;
@@ -94,16 +94,21 @@ fn prepared(setup: &DriverSetup, process: &Arc<AgentProcess>, spec: &SessionSpec
 struct Cwd {
     path: PathBuf,
     /// Made for this session alone.
-    folder: Option<PrivateDir>,
+    folder: Option<InnerDir>,
 }
 
-/// In chat each session has a folder of its own. It lies in that of the process, which a fence leaves open.
+/// In chat a session works in the folder of its process, which a fence leaves open and which one owner of sessions has to
+/// itself. Where the agent may have tools of its own, or keeps sessions by folder, each has one of its own in there.
 fn cwd(setup: &DriverSetup, process: &AgentProcess, spec: &SessionSpec) -> Result<Cwd, Failure> {
     if let Some(path) = spec.workspace.clone().or_else(|| setup.workspace.clone()) {
         return Ok(Cwd { path, folder: None });
     }
-    let folders = process.enclosure().folder.path().join("sessions");
-    let folder = PrivateDir::create(&folders, "session").map_err(|error| no_folder(setup, &error))?;
+    let failed = |error: std::io::Error| no_folder(setup, &error);
+    let profile = &setup.profile;
+    if profile.tools.in_chat == ChatTools::Off && !profile.has(Quirk::SessionsAreKeptByFolder) {
+        return Ok(Cwd { path: process.enclosure().chat_folder().map_err(failed)?, folder: None });
+    }
+    let folder = InnerDir::create(process.enclosure().folder.path(), "session").map_err(failed)?;
     Ok(Cwd { path: folder.path().to_owned(), folder: Some(folder) })
 }
 
@@ -112,7 +117,7 @@ struct Half {
     name: Arc<str>,
     answer: Bytes,
     signals: mpsc::Receiver<Vec<Signal>>,
-    folder: Option<PrivateDir>,
+    folder: Option<InnerDir>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -167,7 +172,7 @@ fn work(setup: &DriverSetup, process: &AgentProcess, cwd: &Path) -> Result<Work,
     let jail = Arc::new(jail);
     let source = setup.environment.iter().map(|(name, value)| (name.into(), value.into())).collect();
     let mut environment = gembridge_process::Environment::from_empty::<&str>(&source, &[]);
-    let Enclosure { folder, fence } = process.enclosure();
+    let Enclosure { folder, fence, .. } = process.enclosure();
     let mut fence = fence.clone();
     if let Some(fence) = &mut fence {
         environment = environment.with("TMPDIR", folder.path().join("tmp"));

@@ -15,7 +15,7 @@ use super::connection::Connection;
 use super::creation_times::CreationTimes;
 use super::fence::Enclosure;
 use crate::profile::{Limits, Quirk};
-use crate::workspace::PrivateDir;
+use crate::workspace::InnerDir;
 
 pub(super) struct AgentProcess {
     connection: Connection,
@@ -71,7 +71,7 @@ pub(super) struct Premade {
     pub opened: bytes::Bytes,
     pub name: Arc<str>,
     pub signals: mpsc::Receiver<Vec<Signal>>,
-    pub folder: Option<PrivateDir>,
+    pub folder: Option<InnerDir>,
 }
 
 /// A session is being made ahead as long as this lives.
@@ -87,7 +87,7 @@ impl Drop for Premaking<'_> {
 pub(super) struct Lease {
     process: Arc<AgentProcess>,
     /// The session's own folder in chat; goes with the session.
-    folder: Option<PrivateDir>,
+    folder: Option<InnerDir>,
 }
 
 impl AgentProcess {
@@ -247,7 +247,7 @@ impl AgentProcess {
 
 impl Lease {
     #[must_use]
-    pub(super) fn in_folder(mut self, folder: PrivateDir) -> Self {
+    pub(super) fn in_folder(mut self, folder: InnerDir) -> Self {
         self.folder = Some(folder);
         self
     }

@@ -44,6 +44,39 @@ impl PrivateDir {
     }
 }
 
+/// A folder inside a [`PrivateDir`], whose lock protects it too. Dropping it removes it with all it holds.
+#[derive(Debug)]
+pub struct InnerDir {
+    path: PathBuf,
+}
+
+impl InnerDir {
+    pub fn create(within: &Path, purpose: &str) -> io::Result<Self> {
+        let path = within.join(unique_name(purpose));
+        DirBuilder::new().mode(0o700).create(&path)?;
+        Ok(Self { path })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for InnerDir {
+    fn drop(&mut self) {
+        // Nearly always it is empty, and often the whole folder went before.
+        let removed = match fs::remove_dir(&self.path) {
+            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => fs::remove_dir_all(&self.path),
+            removed => removed,
+        };
+        if let Err(error) = removed
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            tracing::debug!(folder = %self.path.display(), %error, "a session's folder goes with that of its process");
+        }
+    }
+}
+
 impl Drop for PrivateDir {
     fn drop(&mut self) {
         if let Err(error) = remove(&self.path, &self.lock_path) {

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use gembridge_api::identity::{Identity, Rank};
@@ -16,10 +17,11 @@ use crate::config::private_file::{self, Stamp};
 use crate::config::value::Secret;
 use crate::config::{ConfigError, Folders};
 
-/// A key that was revoked must fail on the very next request, whoever wrote the file: so every request looks whether
-/// the file is still the one that was read. That is one system call.
+/// A key that was revoked must fail on the very next request, whoever wrote the file. While nobody watches the file, every
+/// request looks whether it is still the one that was read.
 pub struct FileKeys {
-    path: PathBuf,
+    pub(super) path: PathBuf,
+    is_watched: AtomicBool,
     table: KeyTable,
     shares: Shares,
     known: Mutex<Known>,
@@ -50,12 +52,17 @@ impl FileKeys {
         let identities = file.identities(token.as_ref());
         let known = Mutex::new(Known { stamp, token, ranks: ranks(&identities) });
         let shares = file.shares().collect();
-        Ok(Self { path, table: KeyTable::new(identities), shares, known, reported })
+        Ok(Self { path, is_watched: AtomicBool::new(false), table: KeyTable::new(identities), shares, known, reported })
     }
 
     /// What the fair queues must know of those who are treated otherwise, now and later.
     pub fn shares(&self) -> Shares {
         self.shares.clone()
+    }
+
+    /// Whether somebody calls [`FileKeys::refresh`] after each change of the file.
+    pub(super) fn set_watched(&self, is_watched: bool) {
+        self.is_watched.store(is_watched, Ordering::Release);
     }
 
     /// Reads the file again if it is not the one that is known. One that cannot be read changes nothing.
@@ -129,7 +136,9 @@ impl FileKeys {
 
 impl KeyRing for FileKeys {
     fn find(&self, digest: &Digest) -> Option<Identity> {
-        self.refresh();
+        if !self.is_watched.load(Ordering::Acquire) {
+            self.refresh();
+        }
         self.table.find(digest)
     }
 
@@ -162,6 +171,34 @@ mod tests {
         assert_ne!(*ring.changes().borrow(), before, "open streams are told");
         let bob = create(&folders, "bob", StoredRank::User, KeyLimits::default()).unwrap();
         assert!(ring.find(&bob.digest()).is_some());
+    }
+
+    /// Waits, by looking, until it is so.
+    fn becomes(is_so: impl Fn() -> bool) {
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
+        while !is_so() {
+            assert!(std::time::Instant::now() < deadline);
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn s6_a_key_that_is_revoked_in_a_watched_file_fails_without_a_look_of_a_request() {
+        let root = tempfile::tempdir().unwrap();
+        let folders = folders(root.path());
+        let ann = create(&folders, "ann", StoredRank::User, KeyLimits::default()).unwrap();
+        let ring = Arc::new(FileKeys::open(&folders, None).unwrap());
+        super::super::watcher::start(&ring).unwrap();
+        assert!(ring.find(&ann.digest()).is_some());
+        revoke(&folders, "ann").unwrap();
+        becomes(|| ring.find(&ann.digest()).is_none());
+        let bob = create(&folders, "bob", StoredRank::User, KeyLimits::default()).unwrap();
+        becomes(|| ring.find(&bob.digest()).is_some());
+        // The folder itself goes, and comes again.
+        fs::rename(&folders.config, root.path().join("old")).unwrap();
+        becomes(|| ring.find(&bob.digest()).is_none());
+        fs::rename(root.path().join("old"), &folders.config).unwrap();
+        becomes(|| ring.find(&bob.digest()).is_some());
     }
 
     #[test]
