@@ -32,6 +32,10 @@ pub struct Args {
     #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub chunks: u32,
 
+    /// The largest size of `transcript`; the claim is about 1000.
+    #[arg(long, value_name = "MB", default_value_t = 128, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub megabytes: u32,
+
     /// How long each phase of `hostile-guest` takes.
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..))]
     pub seconds: u64,

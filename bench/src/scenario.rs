@@ -13,6 +13,7 @@ mod paced;
 mod spawn_vs_pool;
 mod thousand_clients;
 mod tool_round;
+mod transcript;
 mod ws_bridge;
 
 use crate::args::Args;
@@ -38,6 +39,7 @@ pub const SCENARIOS: &[Scenario] = &[
     Scenario { name: history::NAME, about: history::ABOUT, run: history::run },
     Scenario { name: hostile_guest::NAME, about: hostile_guest::ABOUT, run: hostile_guest::run },
     Scenario { name: tool_round::NAME, about: tool_round::ABOUT, run: tool_round::run },
+    Scenario { name: transcript::NAME, about: transcript::ABOUT, run: transcript::run },
     Scenario { name: ws_bridge::NAME, about: ws_bridge::ABOUT, run: ws_bridge::run },
 ];
 
