@@ -42,6 +42,8 @@ pub enum Kind {
     NoToolCall,
     /// The agent's answer does not have the form that was asked for.
     NoOutput,
+    /// Somebody else stopped the turn.
+    Cancelled,
     /// The agent's provider asks to slow down.
     Provider,
     Unavailable {
@@ -62,6 +64,12 @@ impl Problem {
     }
 }
 
+/// 499 is what Google's APIs and proxies answer to a cancelled call. Client libraries raise it as an error, and do not repeat
+/// the request as they do after 408, 409 and 5xx: what a person stopped is not to begin again.
+fn cancelled() -> StatusCode {
+    StatusCode::from_u16(499).unwrap_or(StatusCode::BAD_REQUEST)
+}
+
 impl Kind {
     pub fn status(self) -> StatusCode {
         match self {
@@ -74,6 +82,7 @@ impl Kind {
             Self::WrongMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::RateLimited { .. } | Self::QueueFull { .. } | Self::Provider => StatusCode::TOO_MANY_REQUESTS,
             Self::Agent | Self::NoToolCall | Self::NoOutput => StatusCode::BAD_GATEWAY,
+            Self::Cancelled => cancelled(),
             Self::Unavailable { .. } => StatusCode::SERVICE_UNAVAILABLE,
             Self::TimedOut => StatusCode::GATEWAY_TIMEOUT,
             Self::StoreFull => StatusCode::INSUFFICIENT_STORAGE,
@@ -97,6 +106,7 @@ impl Kind {
             Self::Agent => "agent_error",
             Self::NoToolCall => "tool_call_missing",
             Self::NoOutput => "output_invalid",
+            Self::Cancelled => "cancelled",
             Self::Unavailable { .. } => "unavailable",
             Self::TimedOut => "timeout",
             Self::StoreFull => "storage_full",

@@ -22,6 +22,7 @@ use crate::guard::memory_budget::Charge;
 
 pub struct Subscription {
     pub name: SessionName,
+    pub agent: AgentName,
     /// What the client is shown alone is written by this.
     pub template: Template,
     /// What it is shown like all the others is written here.
@@ -152,6 +153,7 @@ impl Subscription {
             template: Template::default(),
             place,
             patience: patience(&agent),
+            agent,
             prompts: VecDeque::new(),
             usage: Usage::default(),
             order: None,

@@ -50,6 +50,7 @@ pub(super) fn problem(error: ExchangeError) -> Problem {
         }
         ExchangeError::NoToolCall(_) => Problem::new(Kind::NoToolCall, message),
         ExchangeError::NoOutput(_) => Problem::new(Kind::NoOutput, message),
+        ExchangeError::Cancelled => Problem::new(Kind::Cancelled, message),
     }
 }
 
@@ -80,6 +81,7 @@ fn class(kind: Kind) -> &'static str {
         Kind::Agent
         | Kind::NoToolCall
         | Kind::NoOutput
+        | Kind::Cancelled
         | Kind::Unavailable { .. }
         | Kind::TimedOut
         | Kind::StoreFull

@@ -145,6 +145,21 @@ async fn a_client_that_cancels_ends_its_turn<A: Api>() {
     agents.until_cancelled(0).await;
 }
 
+async fn a_turn_that_is_cancelled_elsewhere_is_not_told_as_a_good_end<A: Api>() {
+    let agents = ScriptedAgents::new(|_| vec![vec![text("half")]]);
+    let gateway = Gateway::new(&agents);
+    let api = A::new(&gateway).await;
+    let ask = user("hi");
+    let (answered, ()) = tokio::join!(api.ask(&ask), async {
+        agents.until_prompted(0).await;
+        for session in gateway.sessions.live() {
+            session.cancel().await.expect("the session is there");
+        }
+    });
+    let told = answered.failed.map_or(answered.finish, |failed| failed.told);
+    assert!(told.contains("cancelled"), "{told}");
+}
+
 async fn an_agent_that_dies_in_the_middle_is_told_behind_what_came<A: Api>() {
     let agents = ScriptedAgents::new(move |_| vec![vec![text("half"), Signal::Lost(crashed("the agent died"))]]);
     let gateway = Gateway::new(&agents);
@@ -209,6 +224,7 @@ list!($ every_api:
     an_image_reaches_the_agent,
     a_permission_is_asked_of_the_client_or_refused,
     a_client_that_cancels_ends_its_turn,
+    a_turn_that_is_cancelled_elsewhere_is_not_told_as_a_good_end,
     an_agent_that_dies_in_the_middle_is_told_behind_what_came,
     a_conversation_goes_on_after_a_restart,
     a_full_queue_is_refused,

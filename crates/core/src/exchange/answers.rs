@@ -393,6 +393,11 @@ impl Exchange {
                 self.observe(|observer| observer.failed(&for_log(&failure)));
                 return self.fail(failure.into());
             }
+            Ending::Cancelled => {
+                turn.ended();
+                self.observe(|observer| observer.failed("the turn was cancelled from elsewhere"));
+                return self.fail(ExchangeError::Cancelled);
+            }
             Ending::Unmet(unmet, message) => {
                 turn.ended();
                 // What the agent said is the client's alone.

@@ -3,7 +3,7 @@
 mod resolve;
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 pub use resolve::{Certainty, Resolved};
@@ -47,6 +47,8 @@ pub enum UnknownModels {
 
 pub struct Catalog {
     config: CatalogConfig,
+    /// The names that stand for others. They may be read again while the gateway runs.
+    mapped: RwLock<Arc<BTreeMap<String, String>>>,
     /// In the order in which they are listed: the default first.
     agents: Vec<(AgentName, Arc<dyn Driver>)>,
     fingerprints: HashMap<AgentName, Arc<str>>,
@@ -75,14 +77,24 @@ const TRY_AGAIN: Duration = Duration::from_mins(5);
 const MOST_REFUSED: usize = 256;
 
 impl Catalog {
-    pub fn new(sessions: &Sessions, config: CatalogConfig) -> Self {
+    pub fn new(sessions: &Sessions, mut config: CatalogConfig) -> Self {
+        let mapped = RwLock::new(Arc::new(std::mem::take(&mut config.mapped)));
         let mut agents: Vec<_> =
             sessions.agents().map(|(name, setup)| (name.clone(), Arc::clone(&setup.driver))).collect();
         agents.sort_by(|(one, _), (other, _)| {
             (*one != config.default_agent, one.as_str()).cmp(&(*other != config.default_agent, other.as_str()))
         });
         let fingerprints = agents.iter().map(|(name, _)| (name.clone(), fingerprint(name))).collect();
-        Self { config, agents, fingerprints, asked: Mutex::default(), refused: Mutex::default() }
+        Self { config, mapped, agents, fingerprints, asked: Mutex::default(), refused: Mutex::default() }
+    }
+
+    /// Other names stand for models from now on.
+    pub fn set_mapped(&self, mapped: BTreeMap<String, String>) {
+        *self.mapped.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(mapped);
+    }
+
+    fn mapped(&self) -> Arc<BTreeMap<String, String>> {
+        Arc::clone(&self.mapped.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     pub fn is_strict(&self) -> bool {
@@ -129,7 +141,7 @@ impl Catalog {
                 }
             }
         }
-        for (mapped, target) in &self.config.mapped {
+        for (mapped, target) in self.mapped().iter() {
             if let Ok(resolved) = self.resolve(mapped) {
                 add(mapped.clone(), &resolved.agent, Some(target.clone()));
             }

@@ -11,6 +11,8 @@ pub(super) enum Ending {
     Finished(Finish),
     /// The agent is done, but what it keeps of this turn is not what the client has.
     Forgotten(Finish),
+    /// Somebody else stopped the turn: what came is not the answer.
+    Cancelled,
     /// We ended it; the agent still works.
     Cut(Finish),
     /// The agent waits for results of the client; its turn goes on with them.
@@ -25,13 +27,14 @@ pub(super) enum Ending {
 }
 
 /// The agent's word for the end, for a client. A bound of the agent on its own work leaves an answer that is not
-/// complete, so it counts as too long; a person who stopped the turn elsewhere wanted it to end there.
+/// complete, so it counts as too long. A turn that somebody stopped elsewhere is no answer that a program should go on with, and no
+/// dialect's word for a good end says so: its client is told as of a failure.
 pub(super) fn ending(outcome: &Outcome) -> Ending {
     match outcome {
         Outcome::Finished(Stop::EndTurn | Stop::Other(_)) => Ending::Finished(Finish::Stop),
         Outcome::Finished(Stop::MaxTokens | Stop::MaxTurnRequests) => Ending::Forgotten(Finish::Length),
         Outcome::Finished(Stop::Refusal) => Ending::Forgotten(Finish::ContentFilter),
-        Outcome::Cancelled => Ending::Forgotten(Finish::Stop),
+        Outcome::Cancelled => Ending::Cancelled,
         Outcome::Interrupted(Failure { kind: FailureKind::ContextFull { .. }, .. }) => {
             Ending::Forgotten(Finish::Length)
         }

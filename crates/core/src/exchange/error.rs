@@ -19,6 +19,11 @@ pub enum ExchangeError {
     /// The agent's answer does not have the form that was asked for.
     #[error("{0}")]
     NoOutput(String),
+    /// Somebody else stopped the turn before the agent came to its end.
+    #[error(
+        "the turn was cancelled by somebody else who follows its session; what came of the answer is not all of it"
+    )]
+    Cancelled,
 }
 
 /// What of a request an error is about. A dialect has its own names for these.

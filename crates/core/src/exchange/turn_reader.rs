@@ -262,7 +262,9 @@ impl TurnReader {
 
     /// An agent that ends its turn over a tool that it was refused has not answered.
     fn unless_refused(&mut self, end: Ending, out: &mut AnswerPieces<'_, impl AnswerSink>) -> Ending {
-        let (Ending::Finished(Finish::Stop) | Ending::Forgotten(Finish::Stop)) = end else { return end };
+        let (Ending::Finished(Finish::Stop) | Ending::Forgotten(Finish::Stop) | Ending::Cancelled) = end else {
+            return end;
+        };
         let Some(reason) = self.refused.reason() else { return end };
         self.tokens.text(&reason);
         out.refusal(&Text::plain(reason).to_escaped());

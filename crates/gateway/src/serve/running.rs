@@ -21,6 +21,7 @@ use metrics_exporter_prometheus::PrometheusHandle;
 use super::agents::Served;
 use super::allowed_origins::AllowedOrigins;
 use super::housekeeping::Housekeeping;
+use super::models;
 use super::notify::Notifier;
 use super::retention::Retiring;
 use super::signals::{Signals, Told};
@@ -231,14 +232,19 @@ impl Upkeep {
         for served in &self.served {
             served.openings.set_rate(requests);
         }
+        self.exchanges.catalog().set_mapped(models::mapping(&config.settings));
         logging::set_level(config.settings.log.level.unwrap_or(super::LOG_LEVEL));
-        tracing::info!("keys, hosts, origins, rate limits and the level of the log were read again");
+        tracing::info!("keys, hosts, origins, rate limits, names of models and the level of the log were read again");
         let waiting = show::differences(&context.config, &config);
-        let waiting: Vec<_> = waiting.into_iter().filter(|key| !TAKEN_OVER.contains(&key.as_str())).collect();
+        let waiting: Vec<_> = waiting.into_iter().filter(|key| !is_taken_over(key)).collect();
         if !waiting.is_empty() {
             tracing::warn!("changed, and in effect only after a restart: `{}`", waiting.join("`, `"));
         }
     }
+}
+
+fn is_taken_over(key: &str) -> bool {
+    TAKEN_OVER.contains(&key) || key.starts_with("models.")
 }
 
 /// How often a key may ask, and a client address without a good one.

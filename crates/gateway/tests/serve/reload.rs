@@ -62,3 +62,17 @@ fn r25_a_hang_up_takes_over_rates_and_names_what_waits_for_a_restart() {
         gateway.stderr().contains(" debug ").then_some(())
     });
 }
+
+#[test]
+fn r25_a_hang_up_takes_over_what_names_of_models_stand_for() {
+    let mut gateway = Home::for_serving().serve();
+    let lists = |gateway: &Gateway, name: &str| gateway.get("/v1/models").body.contains(&format!("\"{name}\""));
+    assert!(!lists(&gateway, "my-model"));
+    gateway.home.configure_serving("[models]\nmy-model = 'demo'\n");
+    gateway.signal(Signal::HUP);
+    gateway.wait_for("the new name", |gateway| lists(gateway, "my-model").then_some(()));
+    gateway.home.configure_serving("");
+    gateway.signal(Signal::HUP);
+    gateway.wait_for("the end of it", |gateway| (!lists(gateway, "my-model")).then_some(()));
+    assert!(!gateway.stderr().contains("only after a restart"), "{}", gateway.stderr());
+}

@@ -194,3 +194,25 @@ fn r1_a_question_that_was_open_when_the_gateway_was_killed_is_settled_when_it_is
     let error = back.call("session/no_such_thing", &json!({ "sessionId": session })).unwrap_err();
     assert_eq!((&error["code"], &error["data"]["code"]), (&json!(-32601), &json!("method_not_found")));
 }
+
+#[test]
+fn tokens_of_a_turn_over_websocket_are_in_the_metrics() {
+    let gateway = Home::for_serving().serve();
+    let mut client = Client::known(&gateway, "/acp");
+    let session = client.new_session();
+    let (_, result) = client.turn(&session, "usage");
+    let used = result.unwrap()["usage"].clone();
+    let metrics = gateway.get("/metrics").body;
+    for (kind, tokens) in [("input", &used["inputTokens"]), ("output", &used["outputTokens"])] {
+        // Labels come in any order.
+        let line = metrics.lines().find(|line| {
+            let is_it = line.starts_with("gembridge_tokens_total{") && line.contains("model=\"demo\"");
+            is_it && line.contains(&format!("kind=\"{kind}\""))
+        });
+        let counted = line.and_then(|line| line.rsplit(' ').next()).and_then(|counted| counted.parse::<u64>().ok());
+        assert!(
+            tokens.as_u64() > Some(0) && counted == tokens.as_u64(),
+            "{kind}: {line:?}, and the client heard {used}"
+        );
+    }
+}

@@ -1,7 +1,7 @@
 //! What a client sees of its sessions: what was, what happens, and what it is asked.
 
 use gembridge_core::log::{Batch, LogEntry};
-use gembridge_core::model::{AskId, Event, Outcome, SessionId};
+use gembridge_core::model::{AgentName, AskId, Event, Outcome, SessionId, Usage};
 use gembridge_core::session::{SessionChange, TurnState};
 use serde_json::json;
 use tokio::sync::broadcast::error::RecvError;
@@ -11,6 +11,7 @@ use crate::acp::encode::{self, View};
 use crate::acp::fanout::Part;
 use crate::acp::subscription::{Announce, ReplayEnd, Step};
 use crate::acp::wire::Extensions;
+use crate::admin::metrics::names;
 use crate::websocket::CloseCode;
 
 impl Connection {
@@ -72,7 +73,7 @@ impl Connection {
                 }
             }
             Event::Started => {
-                subscription.usage = gembridge_core::model::Usage::default();
+                subscription.usage = Usage::default();
                 let is_own = subscription.start(entry.turn);
                 if is_understood {
                     encode::turn_started(out, &subscription.name, entry, is_own);
@@ -131,6 +132,7 @@ impl Connection {
         let Some(subscription) = self.subscriptions.get_mut(at) else { return };
         let used = std::mem::take(&mut subscription.usage);
         if let Some(own) = subscription.finish(entry.turn) {
+            count_tokens(&subscription.agent, &used);
             match encode::prompt_result(outcome, &used, entry) {
                 Ok(result) => encode::result(self.socket.out(), &own.request, &result),
                 Err(refusal) => encode::error(self.socket.out(), &own.request, &refusal),
@@ -229,6 +231,14 @@ impl Connection {
             Err(RecvError::Lagged(_)) => self.show_all_sessions(),
             Err(RecvError::Closed) => {}
         }
+    }
+}
+
+/// What the agent reports of a turn that this client asked for, as the requests of the other APIs are counted.
+fn count_tokens(agent: &AgentName, used: &Usage) {
+    let output = used.output.unwrap_or(0) + used.thought.unwrap_or(0);
+    for (kind, tokens) in [("input", used.input.unwrap_or(0)), ("output", output)] {
+        metrics::counter!(names::TOKENS, "model" => agent.as_str().to_owned(), "kind" => kind).increment(tokens);
     }
 }
 

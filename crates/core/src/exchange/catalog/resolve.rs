@@ -66,7 +66,7 @@ impl Catalog {
 
     fn look_up(&self, name: &str) -> Result<Resolved, ExchangeError> {
         // What a mapped name stands for counts as listed, under its own name too.
-        let mapped = &self.config.mapped;
+        let mapped = self.mapped();
         let target = mapped.get(name).or_else(|| mapped.values().find(|target| *target == name));
         if let Some(found) = self.find(target.map_or(name, String::as_str)) {
             return Ok(found);

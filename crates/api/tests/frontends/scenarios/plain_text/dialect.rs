@@ -145,6 +145,7 @@ fn refusal(error: ExchangeError) -> Response<Body> {
         ExchangeError::Core(error) => Problem::from(error).kind.status().as_u16(),
         ExchangeError::Invalid { .. } => 400,
         ExchangeError::UnknownModel(_) => 404,
+        ExchangeError::Cancelled => 499,
         ExchangeError::NoToolCall(_) | ExchangeError::NoOutput(_) => 502,
     };
     Response::builder().status(status).body(Body::from(message)).expect("a response")
