@@ -27,8 +27,10 @@ use ranking::Candidate;
 
 /// Passages that are ranked, the newest that fit the query.
 const RANKED: usize = 500;
-/// Passages that are looked at for some that are wanted.
-const LOOKED_AT: usize = 100_000;
+/// Passages of one session among them: a long session must not hide all others.
+const OF_ONE_SESSION: usize = 20;
+/// Sessions that are looked into for those that are wanted.
+const SESSIONS: usize = 10_000;
 
 #[derive(Debug, thiserror::Error)]
 pub enum IndexError {
@@ -51,7 +53,7 @@ pub struct Hit {
     pub updated: u64,
     /// Larger is better.
     pub score: f64,
-    /// How many passages of it have all the words, as far as they were looked at.
+    /// How many passages of it have all the words; no more than 20 are counted.
     pub passages: usize,
     /// Who said the best of them, and when.
     pub role: Role,
@@ -152,20 +154,33 @@ impl Index {
         let sessions = self.wanted(wanted)?;
         let mut statement = self.connection.prepare(
             "SELECT passages.session, passages.role, passages.at, passages.body FROM words \
-             JOIN passages ON passages.row = words.rowid WHERE words MATCH ?1 ORDER BY words.rowid DESC",
+             JOIN passages ON passages.row = words.rowid WHERE words MATCH ?1 AND words.rowid < ?2 \
+             ORDER BY words.rowid DESC",
         )?;
-        let mut rows = statement.query([query.expression()])?;
-        let (mut candidates, mut looked_at) = (Vec::new(), 0);
-        while let Some(row) = rows.next()? {
-            looked_at += 1;
-            let session: i64 = row.get(0)?;
-            if sessions.as_ref().is_none_or(|sessions| sessions.contains(&session)) {
+        let mut first_row = self.connection.prepare("SELECT min(row) FROM passages WHERE session = ?1")?;
+        let (mut candidates, mut below) = (Vec::new(), i64::MAX);
+        let expression = query.expression();
+        for _ in 0..SESSIONS {
+            let mut rows = statement.query(params![expression, below])?;
+            let mut of_session = (0, 0);
+            // The rows of a session stand together, so that one which has enough is passed over at once.
+            let passed = loop {
+                let Some(row) = rows.next()? else { return Ok(candidates) };
+                let session: i64 = row.get(0)?;
+                if sessions.as_ref().is_some_and(|sessions| !sessions.contains(&session)) {
+                    break session;
+                }
                 let (role, at, body) = (row.get(1)?, row.get::<_, i64>(2)?, row.get(3)?);
                 candidates.push(Candidate { session, role: schema::role(role), at: at.cast_unsigned(), body });
-            }
-            if candidates.len() == RANKED || looked_at == LOOKED_AT {
-                break;
-            }
+                if candidates.len() == RANKED {
+                    return Ok(candidates);
+                }
+                of_session = if of_session.0 == session { (session, of_session.1 + 1) } else { (session, 1) };
+                if of_session.1 == OF_ONE_SESSION {
+                    break session;
+                }
+            };
+            below = first_row.query_row([passed], |row| row.get(0))?;
         }
         Ok(candidates)
     }

@@ -103,6 +103,25 @@ fn all_words_must_stand_in_a_passage_and_the_best_session_is_first() {
 }
 
 #[test]
+fn a_session_that_says_a_word_all_the_time_does_not_hide_the_others() {
+    let long: Vec<_> = (0..600).map(|number| answered(&format!("apple {number}"), &format!("{number}"))).collect();
+    let mut searched = Searched::new(
+        Home::new()
+            .with_file(".claude/projects/p/one.jsonl", text_of(&[typed("apple", "01")]))
+            .with_file(".claude/projects/p/two.jsonl", text_of(&[typed("an apple", "02")])),
+    );
+    searched.update();
+    // The newest.
+    fs::write(searched.home.path(".claude/projects/p/long.jsonl"), text_of(&long)).unwrap();
+    searched.update();
+    let found = searched.find("apple");
+    let mut ids: Vec<_> = found.iter().map(|hit| hit.id.as_str()).collect();
+    ids.sort_unstable();
+    assert_eq!(ids, ["long", "one", "two"]);
+    assert_eq!(found.iter().map(|hit| hit.passages).max(), Some(20));
+}
+
+#[test]
 fn only_what_has_changed_is_read_again() {
     let path = ".claude/projects/p/one.jsonl";
     let (one, two) = (text_of(&[typed("apple", "01")]), text_of(&[typed("banana", "02")]));
