@@ -63,5 +63,5 @@ check:
 # The benchmark suite: ours, peers and the limit side by side. `make bench ONLY=firehose` runs one scenario.
 bench:
 	scripts/setup bench
-	cargo build --locked --release --workspace --bins
-	cargo run --locked --release --package gembridge-bench -- $(ONLY)
+	cargo build --locked --profile dist --workspace --bins
+	cargo run --locked --profile dist --package gembridge-bench -- $(ONLY)

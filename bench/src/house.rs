@@ -75,6 +75,7 @@ pub fn setup(
         shim: None,
         forms: Forms::NotOffered,
         restart: RestartPolicy::default(),
+        waiting: 64,
     })
 }
 

@@ -381,6 +381,8 @@ pub struct Chosen {
     pub approval: ApprovalMode,
     /// Tools of the agent's own that stay on in chat and run unasked.
     pub native_tools: Vec<String>,
+    /// Whether chat sessions share the folder of their process, instead of what the profile allows.
+    pub shared_chat_folder: Option<bool>,
     pub sandbox: Sandbox,
     /// Turns that run at once, instead of what holds for all agents.
     pub turns: Option<u32>,
@@ -389,6 +391,13 @@ pub struct Chosen {
 }
 
 impl Profile {
+    /// Whether chat sessions work in one folder of their process. Only where nothing of one could be found by another: the
+    /// agent has no tools of its own, and does not keep sessions by folder.
+    pub fn shares_chat_folder(&self) -> bool {
+        let is_safe = self.tools.in_chat == ChatTools::Off && !self.has(Quirk::SessionsAreKeptByFolder);
+        self.chosen.shared_chat_folder.unwrap_or(is_safe)
+    }
+
     pub fn has(&self, quirk: Quirk) -> bool {
         self.quirks.contains(&quirk)
     }

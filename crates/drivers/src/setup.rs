@@ -77,7 +77,12 @@ pub struct DriverSetup {
     pub shim: Option<PathBuf>,
     pub forms: Forms,
     pub restart: RestartPolicy,
+    /// How many sessions may wait for a process at once. Whoever bounds the sessions that are open bounds these too.
+    pub waiting: usize,
 }
+
+/// Enough for one operator.
+const WAITING: usize = 64;
 
 impl DriverSetup {
     /// For one operator: with a home that stays, in a folder that the operator chose or in none.
@@ -103,6 +108,7 @@ impl DriverSetup {
             shim: host.shim.clone(),
             forms: Forms::NotOffered,
             restart: RestartPolicy::default(),
+            waiting: WAITING,
             profile,
             program,
         }

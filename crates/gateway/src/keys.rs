@@ -3,7 +3,7 @@
 
 mod entry;
 mod ring;
-pub mod watcher;
+mod watch;
 
 use std::path::{Path, PathBuf};
 

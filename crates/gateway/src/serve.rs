@@ -110,9 +110,6 @@ fn open(
     let shown = first_key(context)?;
     let token = settings.auth.bearer_token.clone();
     let keys = Arc::new(FileKeys::open(folders, token)?);
-    if let Err(error) = keys::watcher::start(&keys) {
-        tracing::debug!(%error, "the keys cannot be watched; every request looks at their file");
-    }
     let reachable = AllowedOrigins::new(folders, &settings.server, typed_hosts, &addresses);
     let guard = Guard::new(guard_config(settings, &reachable)?, Arc::<FileKeys>::clone(&keys));
     let counted = metrics::install().context("cannot count what happens")?;

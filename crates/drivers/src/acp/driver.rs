@@ -50,6 +50,7 @@ impl AcpDriver {
             },
             deadline: start + Duration::from_secs(1),
             restart: setup.restart,
+            max_waiting: setup.waiting,
             ..PoolConfig::default()
         };
         let pool = Pool::new(Maker::new(Arc::clone(&setup)), config);

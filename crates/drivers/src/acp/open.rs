@@ -22,7 +22,7 @@ use super::retry_dedup::RetryDedup;
 use super::routing_table::{Opening, Phase, Tools};
 use super::session::AcpSession;
 use super::{decode, encode, error, wire};
-use crate::profile::{ChatTools, Execution, Quirk};
+use crate::profile::{Execution, Quirk};
 use crate::setup::Audience;
 use crate::setup::{DriverSetup, Home};
 use crate::workspace::{InnerDir, Jail, JailLimits, TerminalLimits, Terminals};
@@ -98,14 +98,13 @@ struct Cwd {
 }
 
 /// In chat a session works in the folder of its process, which a fence leaves open and which one owner of sessions has to
-/// itself. Where the agent may have tools of its own, or keeps sessions by folder, each has one of its own in there.
+/// itself. Where one session might find what another left, each has one of its own in there.
 fn cwd(setup: &DriverSetup, process: &AgentProcess, spec: &SessionSpec) -> Result<Cwd, Failure> {
     if let Some(path) = spec.workspace.clone().or_else(|| setup.workspace.clone()) {
         return Ok(Cwd { path, folder: None });
     }
     let failed = |error: std::io::Error| no_folder(setup, &error);
-    let profile = &setup.profile;
-    if profile.tools.in_chat == ChatTools::Off && !profile.has(Quirk::SessionsAreKeptByFolder) {
+    if setup.profile.shares_chat_folder() {
         return Ok(Cwd { path: process.enclosure().chat_folder().map_err(failed)?, folder: None });
     }
     let folder = InnerDir::create(process.enclosure().folder.path(), "session").map_err(failed)?;

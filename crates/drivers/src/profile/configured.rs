@@ -36,6 +36,9 @@ pub struct AgentConfig {
     pub native_tools: Vec<String>,
     /// `off` (default), `of-the-agent`: its own sandbox, `landlock`: it may write to its workspace and its own folders only.
     pub sandbox: Option<Sandbox>,
+    /// Whether chat sessions of one process share an empty working folder instead of having one each: saves a folder for
+    /// each conversation. On for agents without tools of their own in chat.
+    pub shared_chat_folder: Option<bool>,
     /// Extension methods, each beginning with `_`, that clients with an admin key may send to it. All others are refused.
     pub extensions: Vec<String>,
     /// Files and folders that its process may read when it serves guests, beside its own folders, its program and the
@@ -194,6 +197,7 @@ impl Profile {
             workspace: config.workspace.clone(),
             approval,
             native_tools: config.native_tools.clone(),
+            shared_chat_folder: config.shared_chat_folder,
             sandbox: config.sandbox.unwrap_or_default(),
             turns: config.limits.turns,
             queue: config.limits.queue,

@@ -117,6 +117,7 @@ impl ScriptedAgent {
             shim: Some(PathBuf::from("/our/own/program")),
             forms: Forms::NotOffered,
             restart: RestartPolicy::default(),
+            waiting: 64,
         };
         // Nobody has to wait for a default: a test that needs a bound to be reached sets it.
         let limits =

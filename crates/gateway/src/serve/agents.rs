@@ -11,7 +11,7 @@ use gembridge_core::model::{AgentName, Principal};
 use gembridge_core::session::AgentSetup;
 use gembridge_core::turn::PermissionPolicy;
 use gembridge_drivers::profile::Execution;
-use gembridge_drivers::setup::{HARMLESS, Spares};
+use gembridge_drivers::setup::{DriverSetup, HARMLESS, Spares};
 use gembridge_process::Spawner;
 use tokio::sync::Notify;
 
@@ -35,8 +35,8 @@ const WAITING_AT_LEAST: usize = 16;
 /// Sessions that are opened only to ask what the agent offers.
 const LEARNERS: usize = 4;
 
-/// Its folder and its log.
-const DESCRIPTORS_OF_A_SESSION: usize = 2;
+/// None of its own: room for whoever listens to it.
+const DESCRIPTORS_OF_A_SESSION: usize = 1;
 /// Its pipes, its guard and its folder.
 const DESCRIPTORS_OF_A_PROCESS: usize = 5;
 
@@ -83,12 +83,14 @@ impl Agents {
                 Execution::Chat => None,
             };
             let policy = policy(&context.config.settings, &agent, workspace.as_deref());
-            let setup = setup::of(&agent, workspace, context, spawner.clone()).for_many();
-            let driver = Arc::new(TenantDriver::new(name.clone(), keys, spares, setup));
-            let served: Arc<dyn Driver> = Arc::<TenantDriver>::clone(&driver);
             let settings = &context.config.settings;
             let open = turns(settings, &agent) + waiting(settings, &agent) + LEARNERS;
             let open = open.min(affordable(&agent)).max(2);
+            let setup = setup::of(&agent, workspace, context, spawner.clone()).for_many();
+            // Every session that may be open may wait for its process: no bound of its own stands behind that one.
+            let setup = DriverSetup { waiting: open, ..setup };
+            let driver = Arc::new(TenantDriver::new(name.clone(), keys, spares, setup));
+            let served: Arc<dyn Driver> = Arc::<TenantDriver>::clone(&driver);
             let cap = SessionCap::new(allotment(settings, open), Arc::clone(&agents.wanted));
             let capped = Arc::new(CappedDriver::new(served, name.clone(), keys, cap.clone(), &openings));
             let limits = limits(settings, &agent);

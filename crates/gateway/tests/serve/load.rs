@@ -39,6 +39,25 @@ fn r12_two_hundred_streams_at_once_all_arrive_whole_and_none_waits_much_longer()
     assert!(slowest <= 4 * median, "median {median:?}, slowest {slowest:?}");
 }
 
+/// Far more than wait for a process by default, and more than run at once.
+#[test]
+fn r27_a_burst_of_new_conversations_waits_where_the_limits_allow_it() {
+    const BURST: usize = 150;
+    let limits = "limits.turns = 100\nlimits.queue = 1000\nlimits.idle_sessions = 100\n";
+    let gateway = Home::for_serving().with_fake(&[], limits);
+    let gateway = gateway.with_more_settings("[agents.fake.limits]\nsessions_per_process = 50\n").serve_fake();
+    let everybody = Barrier::new(BURST);
+    let statuses: Vec<u16> = std::thread::scope(|scope| {
+        let ask = || {
+            everybody.wait();
+            gateway.complete("say here ;; sleep 200").status
+        };
+        let clients: Vec<_> = (0..BURST).map(|_| scope.spawn(ask)).collect();
+        clients.into_iter().map(|client| client.join().unwrap()).collect()
+    });
+    assert_eq!(statuses, [200; BURST]);
+}
+
 #[test]
 fn r11_with_64_descriptors_a_hundred_streams_are_served_or_told_and_the_gateway_goes_on() {
     let mut gateway = Home::for_serving().with_fake(&[], "").serve_fake_within(64);

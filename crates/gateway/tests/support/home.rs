@@ -70,6 +70,14 @@ impl Home {
         self
     }
 
+    /// Adds to the settings.
+    pub fn with_more_settings(self, further: &str) -> Self {
+        let path = self.config("gembridge.toml");
+        let settings = fs::read_to_string(&path).unwrap_or_default();
+        fs::write(path, format!("{settings}\n{further}")).unwrap();
+        self
+    }
+
     pub fn configure(&self, settings: &str) {
         fs::write(self.config("gembridge.toml"), settings).unwrap();
     }
