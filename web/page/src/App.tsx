@@ -1,7 +1,8 @@
 // The page: sessions beside the conversation, or the gateway's own affairs.
 
-import { useEffect, useLayoutEffect, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Admin } from "./admin/Admin.js";
+import { allowNotices, notices, showWaiting } from "./attention.js";
 import { Composer, stop } from "./chat/Composer.js";
 import { focusPrompt } from "./chat/focus.js";
 import { FormCard } from "./chat/FormCard.js";
@@ -9,14 +10,15 @@ import { PermissionCard } from "./chat/PermissionCard.js";
 import { Transcript } from "./chat/Transcript.js";
 import { ConnectionState } from "./ConnectionState.js";
 import mark from "./favicon.svg";
-import { agent, current, demo, go, key, linkKey, opened, place, sessions, signOut, summary, tick, trouble } from "./gateway.js";
+import { agent, current, demo, go, key, linkKey, opened, place, report, sessions, signOut, summary, tick, trouble } from "./gateway.js";
+import { Help, isWriting } from "./Help.js";
 import { Icon } from "./icons.js";
 import { KeyForm } from "./KeyForm.js";
 import { LinkKeyNotice, LinkKeyQuestion } from "./LinkKey.js";
 import { SessionList } from "./sessions/SessionList.js";
 import { nextTheme, theme } from "./theme.js";
 import { Welcome } from "./Welcome.js";
-import { count } from "./words.js";
+import { count, money } from "./words.js";
 
 export function App() {
   if (key.value === undefined) return <KeyForm />;
@@ -25,23 +27,35 @@ export function App() {
 
 function Page() {
   const [drawer, setDrawer] = useState(false);
+  const [help, setHelp] = useState(false);
   useTitle();
   // Before anything else can happen: an Escape that was meant for the drawer must not stop a turn.
   useLayoutEffect(() => {
     const pressed = (event: KeyboardEvent) => {
-      if (event.key !== "Escape" || event.defaultPrevented) return;
-      if (drawer) setDrawer(false);
-      else if (current.value?.running) stop();
+      if (event.defaultPrevented || event.isComposing) return;
+      if (event.key === "Escape") {
+        // A dialog closes itself.
+        if (help) return;
+        if (drawer) setDrawer(false);
+        else if (current.value?.running) stop();
+      } else if (event.altKey && event.code === "KeyN") {
+        event.preventDefault();
+        void go({ view: "chat" });
+      } else if (!isWriting(event) && !event.ctrlKey && !event.metaKey && !event.altKey) {
+        if (event.key === "?") setHelp(!help);
+        else if (event.key === "/" && place.value.view === "chat" && !help) toPrompt(event);
+      }
     };
     addEventListener("keydown", pressed);
     return () => removeEventListener("keydown", pressed);
-  }, [drawer]);
+  }, [drawer, help]);
   return (
     <div class={drawer ? "page drawn" : "page"}>
       <a class="skip" href="#prompt" onClick={toPrompt}>
         Skip to the prompt
       </a>
-      <Sidebar close={() => setDrawer(false)} />
+      <Sidebar close={() => setDrawer(false)} showHelp={() => setHelp(true)} />
+      {help && <Help close={() => setHelp(false)} />}
       {drawer && <div class="shade" onClick={() => setDrawer(false)} />}
       <main>
         <Header openDrawer={() => setDrawer(true)} />
@@ -57,18 +71,20 @@ function toPrompt(event: Event): void {
   focusPrompt();
 }
 
-/** The tab says what is open, and that somebody waits for an answer. */
+/** The tab says what is open, and that an agent waits for an answer. */
 function useTitle(): void {
   const waiting = sessions.value.reduce((all, session) => all + session.openRequests, 0);
   const title = place.value.view === "admin" ? "Gateway" : summary.value?.title;
+  const before = useRef(waiting);
   useEffect(() => {
-    document.title = `${waiting > 0 ? `(${waiting}) ` : ""}${title ? `${title} – ` : ""}gembridge`;
+    showWaiting(waiting, before.current, `${title ? `${title} – ` : ""}gembridge`);
+    before.current = waiting;
   }, [waiting, title]);
 }
 
 const THEMES = { system: "half", light: "sun", dark: "moon" } as const;
 
-function Sidebar({ close }: { close: () => void }) {
+function Sidebar({ close, showHelp }: { close: () => void; showHelp: () => void }) {
   return (
     <nav class="sidebar" aria-label="Sessions">
       <header>
@@ -92,6 +108,20 @@ function Sidebar({ close }: { close: () => void }) {
       <footer>
         <ConnectionState />
         <span class="buttons">
+          {notices.value === "default" && (
+            <button
+              type="button"
+              class="round small"
+              aria-label="Notify me when an agent asks"
+              title="Notify me when an agent asks"
+              onClick={() => void allowNotices().catch(report)}
+            >
+              <Icon name="bell" size={16} />
+            </button>
+          )}
+          <button type="button" class="round small keys" aria-label="Keys (?)" title="Keys (?)" onClick={showHelp}>
+            <Icon name="help" size={16} />
+          </button>
           <button type="button" class="round small" aria-label={`Theme: ${theme.value}`} title={`Theme: ${theme.value}`} onClick={nextTheme}>
             <Icon name={THEMES[theme.value]} size={16} />
           </button>
@@ -142,16 +172,21 @@ function UsageLine() {
   const usage = current.value?.usage;
   if (!usage) return null;
   const { contextUsed, contextSize, totalTokens } = usage;
+  const cost = usage.cost && <span title="What the agent says that this session has cost">{money(usage.cost)}</span>;
   if (contextUsed !== undefined && contextSize) {
     const share = (contextUsed / contextSize) * 100;
     return (
       <span class="usage" title={`${contextUsed} of ${contextSize} tokens of the agent's context are taken`}>
-        <meter aria-label="Context used" min={0} max={100} value={share} /> {share < 1 ? "< 1" : Math.round(share)} %
+        <meter aria-label="Context used" min={0} max={100} value={share} /> {share < 1 ? "< 1" : Math.round(share)} %{cost && <> · {cost}</>}
       </span>
     );
   }
-  if (totalTokens === undefined) return null;
-  return <span class="usage">{count(totalTokens)} tokens</span>;
+  if (totalTokens === undefined) return cost ? <span class="usage">{cost}</span> : null;
+  return (
+    <span class="usage">
+      {count(totalTokens)} tokens{cost && <> · {cost}</>}
+    </span>
+  );
 }
 
 function Chat() {

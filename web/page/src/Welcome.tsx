@@ -23,6 +23,7 @@ export function Welcome() {
             The built-in demo agent answers here. It has no model behind it: it plays what you name. When a coding agent is installed, the gateway takes that
             one.
           </p>
+          <NextSteps />
           <ul>
             {DEMO.map(({ say, about }) => (
               <li>
@@ -41,5 +42,35 @@ export function Welcome() {
         </p>
       )}
     </div>
+  );
+}
+
+/** Each ends with what is seen when it has worked. */
+const STEPS = [
+  {
+    title: "Install a coding agent",
+    how: ["npm install -g @google/gemini-cli"],
+    then: "or Claude Code, Codex, OpenCode, Qwen Code: gembridge takes the first that is installed and logged in.",
+  },
+  { title: "Log in to it", how: ["gemini"], then: "once, in a terminal. Then start the gateway again; gembridge doctor says what is missing." },
+  { title: "Connect an editor", how: ["gembridge connect"], then: "is the command of an ACP agent for Zed and others; its sessions show up here." },
+];
+
+function NextSteps() {
+  return (
+    <details class="steps">
+      <summary>Use a real agent: the next steps</summary>
+      <ol>
+        {STEPS.map(({ title, how, then }) => (
+          <li>
+            <strong>{title}</strong>
+            {how.map((line) => (
+              <code>{line}</code>
+            ))}
+            <span>{then}</span>
+          </li>
+        ))}
+      </ol>
+    </details>
   );
 }

@@ -51,3 +51,14 @@ export function clock(at: number): string {
 export function bytes(kb: number): string {
   return kb < 1024 ? `${kb} kB` : `${Math.round(kb / 1024)} MB`;
 }
+
+/** An amount of money, with more digits where it is small. */
+export function money({ amount, currency }: { amount: number; currency: string }): string {
+  const maximumFractionDigits = amount > 0 && amount < 0.01 ? 4 : 2;
+  try {
+    return new Intl.NumberFormat(undefined, { style: "currency", currency, maximumFractionDigits }).format(amount);
+  } catch {
+    // No currency that the browser knows.
+    return `${amount.toFixed(maximumFractionDigits)} ${currency}`;
+  }
+}
