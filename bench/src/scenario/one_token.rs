@@ -66,7 +66,7 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
     }
     report.note(
         "added = time to the end of the answer, less the medians of the bare agent and of bare HTTP (nginx: of bare \
-         HTTP); the sessions go on, by `x-session-id`; a new session for each request is a row of its own",
+         HTTP); the sessions go on, by `x-session-id`; a new conversation for each request has rows of its own, at a gateway of its own",
     );
     report.note(format!("load average at the end: {}", load_average()));
     Ok(report)
@@ -138,7 +138,7 @@ impl Table {
             shared,
             calls: 0,
             ours,
-            fresh: lanes(&beginner.target, 1).await?,
+            fresh: lanes(&beginner.target, crowd.clients).await?,
             plain: lanes(&bare.target, crowd.clients).await?,
             proxied: lanes(&nginx.target, crowd.clients).await?,
             found: Found::new(crowd.clients),
@@ -159,10 +159,10 @@ impl Table {
                 let target = self.gateway.target.clone();
                 set.ours.times.extend(ask(self.crowd, &target, &mut self.ours, reply).await?);
                 set.ours.cpu += self.gateway.cpu()?.saturating_sub(before);
-                if self.crowd.rate.is_none() {
-                    let target = &self.beginner.target;
-                    set.fresh.times.extend(ask(self.crowd, target, &mut self.fresh, reply).await?);
-                }
+                let before = self.beginner.cpu()?;
+                let target = self.beginner.target.clone();
+                set.fresh.times.extend(ask(self.crowd, &target, &mut self.fresh, reply).await?);
+                set.fresh.cpu += self.beginner.cpu()?.saturating_sub(before);
                 set.bare.times.extend(ask(self.crowd, &self.bare.target, &mut self.plain, reply).await?);
                 let before = self.nginx.cpu()?;
                 set.nginx.times.extend(ask(self.crowd, &self.nginx.target, &mut self.proxied, reply).await?);
@@ -199,9 +199,9 @@ impl Table {
             found.nginx_added.push(quantile(nginx, 0.5) - bare);
             found.nginx_added_p99.push(quantile(nginx, 0.99) - bare);
             found.nginx_cpu.push(each(set.nginx.cpu, nginx.len()));
-            if !set.fresh.times.is_empty() {
-                found.fresh.push(quantile(&mut set.fresh.times, 0.5));
-            }
+            let fresh = &mut set.fresh.times;
+            found.fresh.push(quantile(fresh, 0.5));
+            found.fresh_cpu.push(each(set.fresh.cpu, fresh.len()));
         }
     }
 }
@@ -232,6 +232,7 @@ struct FoundSet {
     nginx_added: Series,
     nginx_added_p99: Series,
     ours_cpu: Series,
+    fresh_cpu: Series,
     nginx_cpu: Series,
 }
 
@@ -242,12 +243,13 @@ impl Found {
             FoundSet {
                 bare: series("bare hyper, p50"),
                 ours: series("gateway, p50"),
-                fresh: series("gateway, a new session each, p50"),
+                fresh: series("gateway, a new conversation each, p50"),
                 ours_added: series("gateway added, p50"),
                 ours_added_p99: series("gateway added, p99"),
                 nginx_added: series("nginx added, p50"),
                 nginx_added_p99: series("nginx added, p99"),
                 ours_cpu: series("gateway CPU a request"),
+                fresh_cpu: series("gateway CPU a new conversation"),
                 nginx_cpu: series("nginx CPU a request"),
             }
         });
@@ -259,7 +261,13 @@ impl Found {
         for ((_, name), set) in REPLIES.into_iter().zip(&self.of) {
             let clients = crowd.clients;
             report.show_all([&set.bare, &set.ours, &set.fresh, &set.ours_added, &set.nginx_added]);
-            report.show_all([&set.ours_added_p99, &set.nginx_added_p99, &set.ours_cpu, &set.nginx_cpu]);
+            report.show_all([&set.ours_added_p99, &set.nginx_added_p99, &set.ours_cpu, &set.fresh_cpu]);
+            report.show(&set.nginx_cpu);
+            let most = |limit| (clients == 1).then_some(Bar::gate_at_most(limit));
+            let title = format!("{clients} clients, {name}: p50, new conversation : session that goes on");
+            report.ratio(title, &set.fresh, &set.ours, most(1.3));
+            let title = format!("{clients} clients, {name}: CPU, new conversation : session that goes on");
+            report.ratio(title, &set.fresh_cpu, &set.ours_cpu, most(1.5));
             // A thousand clients of one machine are mostly the machine.
             let gate = (clients < 1_000).then_some(Bar::gate_at_most(1.0));
             let title = format!("{clients} clients, {name}: added p50, gateway : nginx");
