@@ -1,6 +1,6 @@
 # Four commands, a shorter run of the tests, and longer runs of two kinds of them. Each does all of its own set-up on a fresh
 # machine. `make help` lists them.
-.PHONY: run help test test-fast soak fuzz check bench
+.PHONY: run help test test-fast soak fuzz check bench package
 
 TOOLS := .cache/tools
 export PATH := $(CURDIR)/$(TOOLS)/bin:$(PATH)
@@ -17,6 +17,7 @@ help:
 	@echo 'make test       all tests; installs what they need'
 	@echo 'make check      format, lints, dependency policy, the rules of the house'
 	@echo 'make bench      the benchmarks; ONLY=name runs one scenario'
+	@echo 'make package    a Debian package, a tarball and the npm package of the client, in dist/'
 	@echo 'make soak       ten minutes of random faults'
 	@echo 'make fuzz       ten minutes of mutated inputs for each reader; ONLY=name runs one'
 
@@ -65,3 +66,12 @@ bench:
 	scripts/setup bench
 	cargo build --locked --profile dist --workspace --bins
 	cargo run --locked --profile dist --package gembridge-bench -- $(ONLY)
+
+# What people install: a Debian package and a tarball of the fully optimised binary, which names its commit, and the client
+# as npm packs it. `Containerfile` makes an image of the Debian package.
+package: export GEMBRIDGE_COMMIT := $(shell git rev-parse --short=12 HEAD)
+package:
+	scripts/setup web
+	cargo build --locked --profile dist --package gembridge
+	scripts/package target/dist/gembridge dist
+	cd web/client && npm pack --silent --ignore-scripts --pack-destination ../../dist

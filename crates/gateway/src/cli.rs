@@ -5,6 +5,7 @@ pub mod args;
 mod examples;
 
 use std::ffi::OsString;
+use std::sync::LazyLock;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory as _, FromArgMatches as _};
@@ -12,6 +13,12 @@ use clap::{CommandFactory as _, FromArgMatches as _};
 use crate::config::{Environment, Flag, Key, Sources};
 use crate::exit::{self, CommandError};
 use args::{Args, Global};
+
+/// The version, with the commit where whoever built it said which it is: `make package` does.
+pub static VERSION: LazyLock<String> = LazyLock::new(|| match option_env!("GEMBRIDGE_COMMIT") {
+    Some(commit) if !commit.is_empty() => format!("{} ({commit})", env!("CARGO_PKG_VERSION")),
+    _ => env!("CARGO_PKG_VERSION").to_owned(),
+});
 
 /// What to do about a command line.
 pub enum Parsed {
@@ -35,7 +42,8 @@ pub fn parse(words: impl Iterator<Item = OsString>, is_coloured: bool) -> Result
 
 /// The whole command line, with its examples and exit codes.
 pub fn command() -> clap::Command {
-    let command = Args::command().after_long_help(format!("{}\n{}", examples::TOP, exit::table()));
+    let command = Args::command().version(VERSION.as_str());
+    let command = command.after_long_help(format!("{}\n{}", examples::TOP, exit::table()));
     examples::BY_COMMAND.iter().fold(command, |command, (name, examples)| {
         command.mut_subcommand(name, |sub| sub.after_long_help(format!("{examples}\n{}", exit::table())))
     })

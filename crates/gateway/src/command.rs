@@ -6,6 +6,7 @@ pub mod config;
 pub mod connect;
 pub mod doctor;
 pub mod keys;
+pub mod man_pages;
 pub mod origins;
 pub mod run;
 pub mod serve;
@@ -53,6 +54,7 @@ pub fn dispatch(
     // These need no configuration, and must work while it is broken.
     match &args.command {
         Command::Completions(args) => return completions::run(args),
+        Command::ManPages(args) => return man_pages::run(args),
         Command::Config(ConfigCommand::Schema) => return config::schema(),
         _ => {}
     }
@@ -95,6 +97,7 @@ fn act(command: &Command, context: &Context) -> CommandResult {
         Command::Origins(command) => origins::run(command, context),
         Command::Trust(command) => trust::run(command, context),
         Command::Completions(args) => completions::run(args),
+        Command::ManPages(args) => man_pages::run(args),
         // They come through here only behind a global flag: `gembridge --quiet demo-agent`.
         Command::DemoAgent(_) | Command::Guard(_) => {
             Err(CommandError::usage("this command stands first on the line; put the other flags away"))
@@ -126,6 +129,7 @@ fn flags(command: &Command) -> Vec<Flag> {
         | Command::Origins(_)
         | Command::Trust(_)
         | Command::Completions(_)
+        | Command::ManPages(_)
         | Command::DemoAgent(_)
         | Command::Guard(_) => Vec::new(),
     }

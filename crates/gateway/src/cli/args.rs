@@ -80,6 +80,9 @@ pub enum Command {
     Trust(TrustCommand),
     /// The script that completes this command line in your shell.
     Completions(CompletionsArgs),
+    /// Writes the man pages of this command line into a folder, for packages.
+    #[command(hide = true)]
+    ManPages(ManPagesArgs),
     /// The built-in deterministic ACP agent on standard input and output.
     #[command(disable_help_flag = true)]
     DemoAgent(PassedOn),
@@ -279,6 +282,13 @@ pub enum TrustCommand {
     },
     /// Trust a folder no more.
     Remove { folder: PathBuf },
+}
+
+#[derive(Debug, clap::Args)]
+pub struct ManPagesArgs {
+    /// The folder, which is made where it is missing.
+    #[arg(value_name = "FOLDER")]
+    pub folder: PathBuf,
 }
 
 #[derive(Debug, Clone, clap::Args)]

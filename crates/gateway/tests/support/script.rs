@@ -12,6 +12,11 @@ pub struct Script {
 }
 
 impl Script {
+    /// Node.js as the clients run on it.
+    pub fn node_program() -> PathBuf {
+        node()
+    }
+
     /// A file of `tests/clients/python`.
     pub fn python(file: &str) -> Self {
         let mut script = Self::of(python());
