@@ -50,3 +50,36 @@ fn every_program_of_the_documents_works_as_it_is_printed() {
         (asked == completing).then_some(())
     });
 }
+
+/// The rows of the tables in `docs/clients.md` that name where a version is pinned: program, version, file.
+fn pinned_programs() -> Vec<[String; 3]> {
+    let text = fs::read_to_string(repository().join("docs/clients.md")).unwrap();
+    let rows = text.lines().filter(|line| line.starts_with("| `")).map(|line| {
+        line.trim_matches('|').split('|').map(|cell| cell.trim().trim_matches('`').to_owned()).collect::<Vec<_>>()
+    });
+    rows.filter_map(|cells| <[String; 3]>::try_from(cells).ok())
+        .filter(|[_, _, file]| file.starts_with("tests/"))
+        .collect()
+}
+
+#[test]
+fn the_programs_that_the_documents_name_are_those_that_the_tests_run() {
+    let named = pinned_programs();
+    for file in ["tests/node/package.json", "tests/clients/node/package.json", "tests/clients/python/requirements.txt"]
+    {
+        let pins = fs::read_to_string(repository().join(file)).unwrap();
+        let here: Vec<_> = named.iter().filter(|[_, _, pinned]| pinned == file).collect();
+        assert!(!here.is_empty(), "no program of `{file}` is named");
+        for [program, version, _] in here {
+            let lines = [format!("\"{program}\": \"{version}\""), format!("\n{program}=={version} ")];
+            assert!(lines.iter().any(|line| pins.contains(line)), "`{program}` {version} is not what `{file}` pins");
+        }
+    }
+    let agents: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(repository().join("tests/node/package.json")).unwrap()).unwrap();
+    for kind in ["dependencies", "optionalDependencies"] {
+        for program in agents[kind].as_object().unwrap().keys() {
+            assert!(named.iter().any(|[name, ..]| name == program), "`{program}` is run, and no document names it");
+        }
+    }
+}
