@@ -30,8 +30,8 @@ fn packages(out: &Path) -> (PathBuf, PathBuf) {
     let script = repository().join("scripts/package");
     let mut make = Command::new(script);
     make.arg(env!("CARGO_BIN_EXE_gembridge")).arg(out).env("DEB_COMPRESSION", "none");
-    let made = done(&mut make);
-    let mut lines = made.lines().map(PathBuf::from);
+    let said = done(&mut make);
+    let mut lines = said.lines().map(PathBuf::from);
     (lines.next().unwrap(), lines.next().unwrap())
 }
 
