@@ -12,6 +12,8 @@ mod encode;
 mod error;
 mod execute;
 mod extract;
+#[cfg(test)]
+mod fuzz;
 mod session;
 mod turn;
 mod wire;

@@ -227,7 +227,9 @@ fn of_gemini(stats: &GeminiStats) -> Usage {
     let (input, output, total) = (stats.input_tokens, stats.output_tokens, stats.total_tokens);
     // Thoughts are in the total only.
     let thought = match (input, output, total) {
-        (Some(input), Some(output), Some(total)) => total.checked_sub(input + output).filter(|rest| *rest > 0),
+        (Some(input), Some(output), Some(total)) => {
+            total.checked_sub(input.saturating_add(output)).filter(|rest| *rest > 0)
+        }
         _ => None,
     };
     Usage { input, output, thought, cached_read: stats.cached, total, ..Usage::default() }
