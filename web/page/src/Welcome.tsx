@@ -1,5 +1,6 @@
 // An empty conversation, and what one could begin it with.
 
+import { useState } from "preact/hooks";
 import { submit } from "./chat/Composer.js";
 import { agent, demo, report } from "./gateway.js";
 
@@ -57,20 +58,23 @@ const STEPS = [
 ];
 
 function NextSteps() {
+  const [open, setOpen] = useState(false);
   return (
-    <details class="steps">
+    <details class="steps" onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>Use a real agent: the next steps</summary>
-      <ol>
-        {STEPS.map(({ title, how, then }) => (
-          <li>
-            <strong>{title}</strong>
-            {how.map((line) => (
-              <code>{line}</code>
-            ))}
-            <span>{then}</span>
-          </li>
-        ))}
-      </ol>
+      {open && (
+        <ol>
+          {STEPS.map(({ title, how, then }) => (
+            <li>
+              <strong>{title}</strong>
+              {how.map((line) => (
+                <code>{line}</code>
+              ))}
+              <span>{then}</span>
+            </li>
+          ))}
+        </ol>
+      )}
     </details>
   );
 }
