@@ -64,6 +64,14 @@ impl Model {
         tools.as_array().into_iter().flatten().filter_map(name).collect()
     }
 
+    /// The last request to speak, as text. Questions of the agent's own, such as for a title, are left out.
+    pub fn last_call(&self) -> String {
+        match self {
+            Self::Scripted(model) => model.model_calls().pop().unwrap().to_string(),
+            Self::Gemini(model) => model.model_calls().pop().unwrap().body.to_string(),
+        }
+    }
+
     /// How often it was asked to speak.
     pub fn calls(&self) -> usize {
         match self {

@@ -79,7 +79,7 @@ fn client_tools_work_with(agent: Agent) {
     assert!(declared.iter().any(is_told), "the model knows of it by its name: {declared:?}");
     talk.give(&calls[0], "a plum of the tests");
     assert_eq!(talk.text(), "done");
-    assert!(served.model.asked().last().unwrap().contains("a plum of the tests"), "the model reads the result");
+    assert!(served.model.last_call().contains("a plum of the tests"), "the model reads the result");
     // The fakes report the same context for each call of the model; the agents report it in four ways.
     let context = if agent == Agent::Gemini { 900..1_500 } else { 8..16 };
     assert!(context.contains(&talk.prompt_tokens[1]), "the context of one call: {:?}", talk.prompt_tokens);
@@ -89,7 +89,7 @@ fn client_tools_work_with(agent: Agent) {
     let call = talk.calls().remove(0);
     talk.give(&call, "a pear of the tests");
     assert_eq!(talk.text(), "done");
-    assert!(served.model.asked().last().unwrap().contains("a plum of the tests"), "and knows what was before");
+    assert!(served.model.last_call().contains("a plum of the tests"), "and knows what was before");
 
     // A turn that is cancelled while its call waits, and the session after it.
     talk.say(&pick);
@@ -105,7 +105,7 @@ fn client_tools_work_with(agent: Agent) {
     post(&mut connection, &gateway.key, &more, &[("x-session-id", &session)]);
     let answer = connection.answer().unwrap();
     assert_eq!(answer.status, 200, "{}", answer.body);
-    assert!(served.model.asked().last().unwrap().contains("are you there?"), "the model reads it");
+    assert!(served.model.last_call().contains("are you there?"), "the model reads it");
 }
 
 #[test]
@@ -200,7 +200,7 @@ fn permissions_are_kept_by(agent: Agent) {
     let (messages, end) = client.turn(&session, "are you there?");
     assert_eq!(end.unwrap()["stopReason"], "end_turn");
     assert!(!said(&messages).is_empty());
-    assert!(served.model.asked().last().unwrap().contains("are you there?"), "the model reads it");
+    assert!(served.model.last_call().contains("are you there?"), "the model reads it");
 }
 
 #[test]
