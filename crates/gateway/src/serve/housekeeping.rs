@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use gembridge_api::identity::Rank;
 use gembridge_core::error::Error;
-use gembridge_core::model::AgentName;
+use gembridge_core::model::{AgentName, Timestamp};
 use gembridge_core::session::{Description, SessionHandle, SessionStatus, Sessions, TurnState};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
@@ -25,8 +25,8 @@ const AT_LEAST: usize = 1;
 /// How many are closed at once.
 const AT_ONCE: usize = 64;
 
-/// Often enough that a burst of new sessions meets no full table.
-const PERIOD: Duration = Duration::from_millis(200);
+/// Often enough that a thousand new sessions a second meet no full table.
+const PERIOD: Duration = Duration::from_millis(50);
 
 /// How long those who wait may gather before idle sessions are closed for them.
 const GATHERING: Duration = Duration::from_millis(5);
@@ -111,29 +111,40 @@ impl Housekeeping {
     }
 
     async fn clear(&self) {
-        // Those that work are left alone: a thousand of them, asked five times a second, would do little else.
-        let mut live = self.sessions.live();
-        live.retain(|session| self.sessions.view(session.id()).is_none_or(|view| seems_idle(view.status)));
-        // Most of the time there is nothing to do, and nobody is asked.
-        if live.len() <= self.most.values().copied().min().unwrap_or(usize::MAX) {
-            return;
-        }
-        let mut idle: HashMap<AgentName, Vec<(SessionHandle, Description)>> = HashMap::new();
-        for (session, found) in described(live).await {
-            if found.turn == TurnState::Idle && found.queued == 0 && found.followers == 0 {
-                idle.entry(found.record.agent.clone()).or_default().push((session, found));
+        for (agent, surplus) in self.surplus() {
+            // Only those that shall go are asked: a thousand that stay, asked twenty times a second, would do little else.
+            let mut leaving = described(surplus).await;
+            leaving.retain(|(_, found)| found.turn == TurnState::Idle && found.queued == 0 && found.followers == 0);
+            if !leaving.is_empty() {
+                tracing::debug!(%agent, closing = leaving.len(), "sessions that waited longest leave the memory");
+                close(leaving.into_iter().map(|(session, _)| session), Followed::Stay).await;
             }
         }
-        for (agent, mut sessions) in idle {
+    }
+
+    /// The sessions of each agent beyond those that may wait, as they looked the last time that they changed: the ones that
+    /// were used longest ago.
+    fn surplus(&self) -> Vec<(AgentName, Vec<SessionHandle>)> {
+        let live = self.sessions.live();
+        // Most of the time there is nothing to do.
+        if live.len() <= self.most.values().copied().min().unwrap_or(usize::MAX) {
+            return Vec::new();
+        }
+        let mut idle: HashMap<AgentName, Vec<(Timestamp, SessionHandle)>> = HashMap::new();
+        for session in live {
+            let Some(view) = self.sessions.view(session.id()) else { continue };
+            if seems_idle(view.status) && view.watchers.count() == 0 {
+                idle.entry(view.record.agent.clone()).or_default().push((view.record.updated, session));
+            }
+        }
+        let surplus = idle.into_iter().map(|(agent, mut sessions)| {
             let most = self.most.get(&agent).copied().unwrap_or(AT_LEAST);
             let surplus = sessions.len().saturating_sub(most);
-            if surplus > 0 {
-                sessions.sort_by_key(|(_, found)| found.record.updated);
-                sessions.truncate(surplus);
-                tracing::debug!(%agent, closing = surplus, "sessions that waited longest leave the memory");
-                close(sessions.into_iter().map(|(session, _)| session), Followed::Stay).await;
-            }
-        }
+            sessions.sort_by_key(|(used, _)| *used);
+            sessions.truncate(surplus);
+            (agent, sessions.into_iter().map(|(_, session)| session).collect())
+        });
+        surplus.collect()
     }
 }
 
