@@ -11,6 +11,7 @@ mod turns;
 use std::collections::HashMap;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
@@ -332,7 +333,12 @@ impl Actor {
         }
         self.keeping = Keeping::Writing { again: false };
         let (store, record) = (Arc::clone(&self.store), self.record.clone());
-        self.beside.spawn(async move { Beside::RecordKept(store.update(record).await) });
+        let mut kept = Box::pin(async move { store.update(record).await });
+        // A store that only notes it is done at once; a task for that would wake another thread.
+        match kept.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(result) => self.on_record_kept(result),
+            Poll::Pending => drop(self.beside.spawn(async move { Beside::RecordKept(kept.await) })),
+        }
     }
 
     fn on_record_kept(&mut self, result: Result<(), StoreError>) {
