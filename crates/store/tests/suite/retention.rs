@@ -70,7 +70,7 @@ async fn what_sessions_took_in_the_database_is_given_back_with_them() {
     let root = TempDir::new().unwrap();
     let store = DiskStore::open(root.path()).unwrap();
     for age in 0..2_000 {
-        store.create(record("me", age)).await.unwrap();
+        session(&store, age).await;
     }
     drop(store);
     let full = database_bytes(root.path());
