@@ -46,7 +46,6 @@ use self::archive::{Archive, Archiver};
 use self::database::Database;
 use self::files::{Files, RealFiles, failure};
 use self::folder::{Folder, FolderLock};
-use self::frame::Kind;
 use self::import::Import;
 use self::journal::{Journal, Room};
 use self::records::{Change, Records};
@@ -193,7 +192,7 @@ impl DiskStore {
     /// Where the log of a session ends that has nothing in the journal.
     async fn end_in_database(&self, id: SessionId) -> Result<End, StoreError> {
         // One that is new and was never spoken in may have no row yet.
-        let is_new = matches!(self.disk.records.get(id), Some(Change::Kept(_)));
+        let is_new = matches!(self.disk.records.get(id), Some(Change::Created(_)));
         match self.disk.database.run(move |connection| database::find_end(connection, id)).await? {
             Some(end) => Ok(end),
             None if is_new => Ok(End::default()),
@@ -255,15 +254,7 @@ impl DiskStore {
 
     /// Notes the deletion; it survives the end of the process.
     fn forget(&self, id: SessionId) -> Result<(), StoreError> {
-        let mut buffer = Vec::new();
-        frame::begin(&mut buffer);
-        frame::finish(&mut buffer, Kind::Deleted, id).ok_or(StoreError::Unknown(id))?;
-        self.disk.journal.append(&mut buffer, Room::Reserved, |_, _| {
-            self.disk.records.change(id, Change::Deleted);
-            if let Some(tail) = self.disk.sessions.tail(id) {
-                tail.delete();
-            }
-        })?;
+        self.disk.change(id, Change::Deleted)?;
         if !self.disk.import.is_done() {
             self.disk.import.forget(id);
         }
@@ -287,13 +278,20 @@ impl Disk {
         Ok(self)
     }
 
-    /// Appends the record to the journal. Gives the number of the frame.
-    fn keep(&self, record: SessionRecord) -> Result<u64, StoreError> {
+    /// Appends the change to the journal. Gives the number of the frame.
+    fn change(&self, id: SessionId, change: Change) -> Result<u64, StoreError> {
         let mut buffer = Vec::with_capacity(1 << 10);
-        records::encode(&record, &mut buffer)?;
+        change.encode(id, &mut buffer)?;
+        let room = if change == Change::Deleted { Room::Reserved } else { Room::Usual };
         // In the order of the journal, since an older one must not overtake a newer one.
-        self.journal.append(&mut buffer, Room::Usual, |_, _| {
-            self.records.change(record.id, Change::Kept(record));
+        self.journal.append(&mut buffer, room, |_, _| {
+            match (&change, self.sessions.tail(id)) {
+                (Change::Deleted, Some(tail)) => tail.delete(),
+                // It was deleted while this was on its way.
+                (Change::Updated(_), Some(tail)) if tail.is_deleted() => return,
+                _ => {}
+            }
+            self.records.change(id, change);
         })
     }
 
@@ -311,10 +309,14 @@ impl Store for DiskStore {
         Box::pin(async move {
             let id = record.id;
             let (claim, _) = Claim::take(&self.disk.sessions, id)?;
-            if !self.disk.is_new(id) && self.record(id).await.is_ok() {
-                return Err(StoreError::Refused(format!("session `{id}` is in the store already")));
+            if !self.disk.is_new(id) {
+                // One that was deleted under this name must be gone.
+                self.write_records().await?;
+                if self.record(id).await.is_ok() {
+                    return Err(StoreError::Refused(format!("session `{id}` is in the store already")));
+                }
             }
-            let newest_frame = self.disk.keep(record)?;
+            let newest_frame = self.disk.change(id, Change::Created(record))?;
             let tail = Arc::new(Tail::new(id, End::default()));
             claim.publish(&tail);
             let writer = DiskWriter::new(Arc::clone(&self.disk), claim, tail, newest_frame);
@@ -390,8 +392,7 @@ impl Store for DiskStore {
     fn record(&self, id: SessionId) -> BoxFuture<'_, Result<SessionRecord, StoreError>> {
         Box::pin(async move {
             match self.disk.records.get(id) {
-                Some(Change::Kept(record)) => Ok(record),
-                Some(Change::Deleted) => Err(StoreError::Unknown(id)),
+                Some(change) => change.into_record().ok_or(StoreError::Unknown(id)),
                 None => self.disk.database.run(move |connection| database::record(connection, id)).await,
             }
         })
@@ -403,7 +404,7 @@ impl Store for DiskStore {
             if !is_open {
                 self.record(record.id).await?;
             }
-            self.disk.keep(record).map(drop)
+            self.disk.change(record.id, Change::Updated(record)).map(drop)
         })
     }
 

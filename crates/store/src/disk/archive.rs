@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -15,8 +16,8 @@ use super::database::{self, Database, atomically};
 use super::files::failure;
 use super::frame::{Frame, Kind};
 use super::journal::Journal;
-use super::records::{self, Change, Records};
-use super::segment::Segment;
+use super::records::{Change, Records};
+use super::segment::{HEADER, Segment};
 use super::sessions::Sessions;
 
 /// How long to wait after the database refused a segment.
@@ -75,7 +76,14 @@ impl Archive {
 
     /// Gives the sessions that the segment had entries of.
     fn take(&self, segment: &Segment) -> Result<Vec<SessionId>, StoreError> {
-        let logs = Logs::of(segment.all_frames().map_err(|error| failure(&error))?);
+        let end = segment.end.load(Ordering::Acquire);
+        let (frames, readable) = segment.frames(HEADER, end - HEADER).map_err(|error| failure(&error))?;
+        if readable < end {
+            // What the disk gave back is not what was written. The sessions whose entries are missing say so when read.
+            let (file, bytes) = (segment.path.display(), end - readable);
+            tracing::error!(%file, bytes, "a part of the journal was lost before it got into the database");
+        }
+        let logs = Logs::of(frames);
         let sessions: Vec<_> = logs.order.clone();
         let (records, number, chunk_bytes) = (Arc::clone(&self.records), segment.number, self.chunk_bytes);
         let written = self.database.run_blocking(move |connection| {
@@ -144,23 +152,20 @@ pub(super) fn replay(connection: &Connection, left: &[Segment], chunk_bytes: u64
             let mut logs = Logs::default();
             let mut changes: HashMap<SessionId, Change> = HashMap::new();
             for frame in segment.all_frames().map_err(|error| failure(&error))? {
-                match frame.kind {
-                    Kind::Entries => logs.add(frame.session, frame.payload),
-                    Kind::Deleted => drop(changes.insert(frame.session, Change::Deleted)),
-                    Kind::Record => {
-                        if let Some(record) = records::decode(&frame.payload) {
-                            changes.insert(frame.session, Change::Kept(record));
-                        } else {
-                            tracing::warn!(session = %frame.session, "a record in the journal cannot be read");
-                        }
-                    }
+                if frame.kind == Kind::Entries {
+                    logs.add(frame.session, frame.payload);
+                } else if let Some(change) = Change::of(&frame) {
+                    let change = match changes.remove(&frame.session) {
+                        Some(earlier) => earlier.then(change),
+                        None => change,
+                    };
+                    changes.insert(frame.session, change);
+                } else {
+                    tracing::warn!(session = %frame.session, "a record in the journal cannot be read");
                 }
             }
             for (id, change) in changes {
-                match change {
-                    Change::Kept(record) => database::keep(connection, &record)?,
-                    Change::Deleted => database::delete(connection, id)?,
-                }
+                change.write(id, connection)?;
             }
             logs.write(connection, chunk_bytes)?;
             last = segment.number;

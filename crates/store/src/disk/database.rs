@@ -16,7 +16,7 @@ use super::files::failure;
 pub(super) use log::{
     append, archived, bytes, bytes_of, chunk, count_bytes, find_end, lengths, set_archived, turn_starts,
 };
-pub(super) use records::{Oldest, delete, exists, keep, list, newest, oldest, record};
+pub(super) use records::{Oldest, create, delete, exists, list, newest, oldest, record, update};
 pub(super) use schema::give_back;
 
 /// How many requests may wait, and how many become one commit. Beyond it callers wait for a place.

@@ -17,6 +17,7 @@ use super::files::{Files, RealFiles};
 use super::frame::{self, Kind};
 use super::journal::{Journal, Room};
 use super::record;
+use super::records::Change;
 use super::segment::Medium;
 use super::{DiskOptions, DiskStore};
 
@@ -260,7 +261,7 @@ async fn a_power_cut_that_kept_a_later_segment_but_not_the_end_of_an_earlier_one
     let mut torn = None;
     for record in &records {
         let mut buffer = Vec::new();
-        super::records::encode(record, &mut buffer).unwrap();
+        Change::Created(record.clone()).encode(record.id, &mut buffer).unwrap();
         journal.append(&mut buffer, Room::Usual, |_, _| {}).unwrap();
     }
     for number in 1..=12 {
@@ -296,6 +297,44 @@ async fn a_power_cut_that_kept_a_later_segment_but_not_the_end_of_an_earlier_one
     kept.sort_unstable();
     assert!(kept[0] < 12, "one of them lost a batch: {kept:?}");
     assert_eq!(kept[1], 12, "the other did not: {kept:?}");
+}
+
+/// Whoever had the session open may write after it was deleted; the process may be killed right then.
+#[tokio::test]
+async fn r14_a_deleted_session_is_not_brought_back_by_what_was_noted_of_it_since() {
+    let folder = TempDir::new().unwrap();
+    let (gone, left) = (record(), record());
+    {
+        let store = DiskStore::open_with(folder.path(), MAPPED).unwrap();
+        drop(store.create(gone.clone()).await.unwrap());
+    }
+    let (journal, _) = Journal::open(folder.path().join("journal"), MAPPED, Arc::new(RealFiles)).unwrap();
+    journal.begin_after(1);
+    let updated = SessionRecord { updated: Timestamp(7), ..left.clone() };
+    let changes = [
+        (gone.id, Change::Deleted),
+        (gone.id, Change::Updated(gone.clone())),
+        (left.id, Change::Created(left.clone())),
+        (left.id, Change::Updated(updated.clone())),
+    ];
+    for (id, change) in changes {
+        let mut buffer = Vec::new();
+        change.encode(id, &mut buffer).unwrap();
+        journal.append(&mut buffer, Room::Usual, |_, _| {}).unwrap();
+    }
+    drop(journal);
+    let store = DiskStore::open_with(folder.path(), MAPPED).unwrap();
+    assert_eq!(store.list(None, 9).await.unwrap(), [updated]);
+    assert_eq!(store.record(gone.id).await, Err(StoreError::Unknown(gone.id)));
+
+    let writer = store.reopen(left.id, 0).await.unwrap().writer;
+    store.delete(left.id).await.unwrap();
+    store.list(None, 9).await.unwrap();
+    // As it is when the deletion comes between the look at the session and the note.
+    store.disk.change(left.id, Change::Updated(left.clone())).unwrap();
+    assert_eq!(store.record(left.id).await, Err(StoreError::Unknown(left.id)));
+    drop(writer);
+    assert_eq!(store.list(None, 9).await.unwrap(), []);
 }
 
 /// The end of a segment is kept for what makes room.

@@ -21,8 +21,10 @@ pub(super) const TERMINATOR: [u8; 8] = [0; 8];
 pub(super) enum Kind {
     /// Entries of the session's log: one batch, which counts as a whole.
     Entries,
-    /// The session's record, new or changed.
-    Record,
+    /// A new session, by its record.
+    Created,
+    /// The record of a session that is there.
+    Updated,
     Deleted,
 }
 
@@ -76,16 +78,18 @@ pub(super) fn parse(bytes: &Bytes, salt: u32) -> Option<(Frame, usize)> {
 fn code(kind: Kind) -> u8 {
     match kind {
         Kind::Entries => 1,
-        Kind::Record => 2,
+        Kind::Created => 2,
         Kind::Deleted => 3,
+        Kind::Updated => 4,
     }
 }
 
 fn kind(code: u8) -> Option<Kind> {
     match code {
         1 => Some(Kind::Entries),
-        2 => Some(Kind::Record),
+        2 => Some(Kind::Created),
         3 => Some(Kind::Deleted),
+        4 => Some(Kind::Updated),
         _ => None,
     }
 }

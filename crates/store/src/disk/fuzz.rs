@@ -71,7 +71,7 @@ fn s31_fuzz_journal_frames() {
         while let Some((frame, length)) = frame::parse(&rest, 0) {
             let entries = record::Records::in_bytes(frame.payload.clone()).map(|body| record::decode(&body).is_ok());
             read.push((format!("{:?}", frame.kind), entries.collect::<Vec<_>>()));
-            drop(super::records::decode(&frame.payload));
+            drop(super::records::Change::of(&frame));
             let mut again = Vec::new();
             frame::begin(&mut again);
             again.extend_from_slice(&frame.payload);

@@ -7,6 +7,7 @@ use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
@@ -21,10 +22,15 @@ use super::record::{self, InBatch, u32_at, u64_at};
 #[cfg(test)]
 pub(super) use self::scan::{LogPosition as FuzzedPosition, Scan as FuzzedScan, path as fuzzed_path};
 
+/// How much of a log is moved at once, but for a larger batch.
+const PORTION: usize = 4 << 20;
+
 /// The folders that are still to be moved.
 pub(super) struct Import {
     folder: PathBuf,
     left: Mutex<HashSet<SessionId>>,
+    /// All were tried: those that are left cannot be moved.
+    was_tried: AtomicBool,
     /// One at a time: whoever wants a session that is just being moved waits for it.
     moving: Mutex<()>,
 }
@@ -42,7 +48,7 @@ impl Import {
                 }
             }
         }
-        Ok(Self { folder, left: Mutex::new(left), moving: Mutex::new(()) })
+        Ok(Self { folder, left: Mutex::new(left), was_tried: AtomicBool::new(false), moving: Mutex::new(()) })
     }
 
     pub fn is_left(&self, id: SessionId) -> bool {
@@ -51,6 +57,11 @@ impl Import {
 
     pub fn is_done(&self) -> bool {
         self.left.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+
+    /// Whether the database knows how large the sessions are.
+    pub fn is_counted(&self) -> bool {
+        self.is_done() || self.was_tried.load(Ordering::Relaxed)
     }
 
     fn next(&self, given_up: &HashSet<SessionId>) -> Option<SessionId> {
@@ -65,11 +76,13 @@ impl Import {
             return Ok(());
         }
         let folder = self.folder.join(id.to_string());
-        let batch = read(&folder)?;
-        database.run_blocking(move |connection| {
-            atomically(connection, || {
-                let added = database::append(connection, id, &[batch], chunk_bytes)?;
-                database::count_bytes(connection, i64::try_from(added).unwrap_or(i64::MAX))
+        // What an earlier attempt got into the database is skipped there.
+        read(&folder, &mut |records| {
+            database.run_blocking(move |connection| {
+                atomically(connection, || {
+                    let added = database::append(connection, id, &[records], chunk_bytes)?;
+                    database::count_bytes(connection, i64::try_from(added).unwrap_or(i64::MAX))
+                })
             })
         })?;
         self.forget(id);
@@ -101,11 +114,12 @@ impl Import {
                 given_up.insert(id);
             }
         }
+        self.was_tried.store(true, Ordering::Relaxed);
     }
 }
 
-/// All records of a log up to the last whole batch.
-pub(super) fn read(folder: &Path) -> Result<Bytes, StoreError> {
+/// Hands on all records of a log up to the last whole batch, some megabytes at a time.
+pub(super) fn read(folder: &Path, on: &mut dyn FnMut(Bytes) -> Result<(), StoreError>) -> Result<(), StoreError> {
     let mut scan = Scan::new(folder, LogPosition::START);
     let (mut records, mut whole) = (Vec::new(), 0);
     let mut end = LogPosition::START;
@@ -113,9 +127,14 @@ pub(super) fn read(folder: &Path) -> Result<Bytes, StoreError> {
         record::put(&body, &mut records);
         if record::in_batch(&body) == InBatch::Last {
             (whole, end) = (records.len(), scan.place());
+            if whole >= PORTION {
+                on(std::mem::take(&mut records).into())?;
+                whole = 0;
+            }
         }
     }
     records.truncate(whole);
+    on(records.into())?;
     if end.seq < synced_before(folder)? {
         return Err(StoreError::Damaged(format!(
             "entry {} in `{}` was stored and cannot be read any more; restore the folder from a backup or delete the session",
@@ -123,7 +142,7 @@ pub(super) fn read(folder: &Path) -> Result<Bytes, StoreError> {
             folder.display()
         )));
     }
-    Ok(records.into())
+    Ok(())
 }
 
 /// The number after the last entry that is known to have been synced, by the index that stood beside a log.

@@ -23,7 +23,7 @@ use super::folder::Folder;
 use super::frame::{Frame, Kind};
 use super::import;
 use super::record::{self, Records};
-use super::records;
+use super::records::Change;
 use super::segment::{self, Left};
 
 /// How often the database is read until nobody has written to it meanwhile.
@@ -53,10 +53,13 @@ impl DiskReader {
         let rows = view.read(|connection| database::list(connection, None, usize::MAX))?;
         let mut found: HashMap<_, _> = rows.into_iter().map(|record| (record.id, record)).collect();
         for frame in frames {
-            match frame.kind {
-                Kind::Entries => {}
-                Kind::Deleted => drop(found.remove(&frame.session)),
-                Kind::Record => found.extend(records::decode(&frame.payload).map(|record| (record.id, record))),
+            match Change::of(&frame) {
+                None => {}
+                Some(Change::Deleted) => drop(found.remove(&frame.session)),
+                Some(Change::Created(record)) => drop(found.insert(frame.session, record)),
+                Some(Change::Updated(record)) => {
+                    found.entry(frame.session).and_modify(|known| *known = record);
+                }
             }
         }
         let mut found: Vec<_> = found.into_values().collect();
@@ -69,7 +72,8 @@ impl DiskReader {
         let folder = self.folder.sessions().join(id.to_string());
         if folder.exists() {
             // Of an earlier version, and not moved yet.
-            return hand_out(Records::in_bytes(import::read(&folder)?), &mut 0, on);
+            let mut last = 0;
+            return import::read(&folder, &mut |records| hand_out(Records::in_bytes(records), &mut last, on));
         }
         let frames = self.frames()?;
         let Some(mut view) = self.view()? else { return Ok(()) };

@@ -12,7 +12,7 @@ use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 
 use super::database;
-use super::frame::{self, Kind};
+use super::frame::{self, Frame, Kind};
 
 #[derive(Default)]
 pub(super) struct Records {
@@ -25,10 +25,60 @@ struct Changed {
     version: u64,
 }
 
-#[derive(Clone)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Change {
-    Kept(SessionRecord),
+    Created(SessionRecord),
+    /// Changes a session that is there, and makes none.
+    Updated(SessionRecord),
     Deleted,
+}
+
+impl Change {
+    /// What a frame of the journal says; `None` for one of a log, or one that cannot be read.
+    pub fn of(frame: &Frame) -> Option<Self> {
+        match frame.kind {
+            Kind::Entries => None,
+            Kind::Created => decode(&frame.payload).map(Self::Created),
+            Kind::Updated => decode(&frame.payload).map(Self::Updated),
+            Kind::Deleted => Some(Self::Deleted),
+        }
+    }
+
+    /// The frame that says it.
+    pub fn encode(&self, id: SessionId, out: &mut Vec<u8>) -> Result<(), StoreError> {
+        frame::begin(out);
+        let kind = match self {
+            Self::Created(record) => put(record, out).map(|()| Kind::Created)?,
+            Self::Updated(record) => put(record, out).map(|()| Kind::Updated)?,
+            Self::Deleted => Kind::Deleted,
+        };
+        let too_large = || StoreError::Refused("a record is too large to be stored".to_owned());
+        frame::finish(out, kind, id).ok_or_else(too_large)
+    }
+
+    /// Both changes as one. A session that was deleted stays so: whoever had it open may have noted something since.
+    pub fn then(self, later: Self) -> Self {
+        match (self, later) {
+            (Self::Deleted, Self::Updated(_)) => Self::Deleted,
+            (Self::Created(_), Self::Updated(record)) => Self::Created(record),
+            (_, later) => later,
+        }
+    }
+
+    pub fn write(&self, id: SessionId, connection: &Connection) -> Result<(), StoreError> {
+        match self {
+            Self::Created(record) => database::create(connection, record),
+            Self::Updated(record) => database::update(connection, record),
+            Self::Deleted => database::delete(connection, id),
+        }
+    }
+
+    pub fn into_record(self) -> Option<SessionRecord> {
+        match self {
+            Self::Created(record) | Self::Updated(record) => Some(record),
+            Self::Deleted => None,
+        }
+    }
 }
 
 /// What is in a transaction; it leaves the memory once that is committed.
@@ -41,13 +91,11 @@ impl Records {
 
     pub fn change(&self, id: SessionId, to: Change) {
         let mut changed = self.lock();
-        match changed.get_mut(&id) {
-            Some(earlier) => {
-                earlier.to = to;
-                earlier.version += 1;
-            }
-            None => drop(changed.insert(id, Changed { to, version: 0 })),
-        }
+        let changed_now = match changed.remove(&id) {
+            Some(earlier) => Changed { to: earlier.to.then(to), version: earlier.version + 1 },
+            None => Changed { to, version: 0 },
+        };
+        changed.insert(id, changed_now);
     }
 
     pub fn get(&self, id: SessionId) -> Option<Change> {
@@ -59,10 +107,7 @@ impl Records {
         let changes: Vec<_> =
             self.lock().iter().map(|(id, changed)| (*id, changed.version, changed.to.clone())).collect();
         for (id, _, change) in &changes {
-            match change {
-                Change::Kept(record) => database::keep(connection, record)?,
-                Change::Deleted => database::delete(connection, *id)?,
-            }
+            change.write(*id, connection)?;
         }
         Ok(Written(changes.into_iter().map(|(id, version, _)| (id, version)).collect()))
     }
@@ -89,21 +134,19 @@ struct Stored {
     workspace: Option<Vec<u8>>,
 }
 
-/// The frame of a record.
-pub(super) fn encode(record: &SessionRecord, out: &mut Vec<u8>) -> Result<(), StoreError> {
-    let refused = |error: &dyn std::fmt::Display| StoreError::Refused(format!("a record cannot be stored: {error}"));
+/// Appends the record as the payload of a frame.
+fn put(record: &SessionRecord, out: &mut Vec<u8>) -> Result<(), StoreError> {
     let odd_path = record.workspace.as_ref().filter(|path| path.to_str().is_none());
     let mut stored =
         Stored { record: record.clone(), workspace: odd_path.map(|path| path.as_os_str().as_bytes().to_owned()) };
     if stored.workspace.is_some() {
         stored.record.workspace = None;
     }
-    frame::begin(out);
-    serde_json::to_writer(&mut *out, &stored).map_err(|error| refused(&error))?;
-    frame::finish(out, Kind::Record, record.id).ok_or_else(|| refused(&"it is too large"))
+    serde_json::to_writer(out, &stored)
+        .map_err(|error| StoreError::Refused(format!("a record cannot be stored: {error}")))
 }
 
-pub(super) fn decode(payload: &[u8]) -> Option<SessionRecord> {
+fn decode(payload: &[u8]) -> Option<SessionRecord> {
     let Stored { mut record, workspace } = serde_json::from_slice(payload).ok()?;
     if let Some(bytes) = workspace {
         record.workspace = Some(PathBuf::from(OsString::from_vec(bytes)));

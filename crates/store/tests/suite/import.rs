@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use gembridge_core::log::LogEntry;
 use gembridge_core::model::{Seq, SessionId};
 use gembridge_core::store::{Store as _, StoreError};
-use gembridge_store::DiskStore;
+use gembridge_store::{DiskStore, Retention};
 use tempfile::TempDir;
 
 use super::disk::copy_folder;
@@ -59,6 +59,22 @@ async fn r21_sessions_of_the_first_version_are_all_there_and_go_on() {
     assert!(!folder.path().join("sessions").exists(), "what was moved is gone");
     let store = DiskStore::open(folder.path()).unwrap();
     assert_eq!(read(&store, SHORT).await.unwrap(), [turns(1..=2), vec![next]].concat());
+}
+
+/// Until all are moved their sizes are not known; then the oldest leave until the rest fits, and no more.
+#[tokio::test]
+async fn r21_sessions_of_the_first_version_leave_only_as_far_as_they_must() {
+    let folder = first_version();
+    let store = DiskStore::open(folder.path()).unwrap();
+    // The long one is the oldest, and alone makes up most of it.
+    let keep = Retention { since: None, bytes: Some(8_000) };
+    let mut gone = Vec::new();
+    while gone.is_empty() {
+        gone = store.retire(keep).await.unwrap();
+    }
+    assert_eq!(gone.iter().map(|record| record.id).collect::<Vec<_>>(), [id(LONG)]);
+    assert_eq!(read(&store, SHORT).await.unwrap(), turns(1..=2));
+    assert_eq!(store.retire(keep).await.unwrap(), []);
 }
 
 #[tokio::test]

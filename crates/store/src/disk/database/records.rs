@@ -11,16 +11,31 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::{log, refusal};
 
-/// Makes the row, or brings it up to date. What the database knows of the log stays.
-pub(in super::super) fn keep(connection: &Connection, record: &SessionRecord) -> Result<(), StoreError> {
+/// Makes the row. One that is there, since the journal is read again after a crash, is brought up to date.
+pub(in super::super) fn create(connection: &Connection, record: &SessionRecord) -> Result<(), StoreError> {
+    write(
+        connection,
+        "INSERT INTO sessions (id, principal, agent, agent_session, workspace, model, mode, title, created, updated) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) \
+         ON CONFLICT (id) DO UPDATE SET principal = ?2, agent = ?3, agent_session = ?4, workspace = ?5, \
+         model = ?6, mode = ?7, title = ?8, created = ?9, updated = ?10",
+        record,
+    )
+}
+
+/// Brings the row up to date; none is made.
+pub(in super::super) fn update(connection: &Connection, record: &SessionRecord) -> Result<(), StoreError> {
+    write(
+        connection,
+        "UPDATE sessions SET principal = ?2, agent = ?3, agent_session = ?4, workspace = ?5, model = ?6, mode = ?7, \
+         title = ?8, created = ?9, updated = ?10 WHERE id = ?1",
+        record,
+    )
+}
+
+fn write(connection: &Connection, sql: &str, record: &SessionRecord) -> Result<(), StoreError> {
     connection
-        .prepare_cached(
-            "INSERT INTO sessions \
-             (id, principal, agent, agent_session, workspace, model, mode, title, created, updated) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) \
-             ON CONFLICT (id) DO UPDATE SET principal = ?2, agent = ?3, agent_session = ?4, workspace = ?5, \
-             model = ?6, mode = ?7, title = ?8, created = ?9, updated = ?10",
-        )
+        .prepare_cached(sql)
         .and_then(|mut statement| {
             statement.execute(params![
                 record.id.to_string(),
