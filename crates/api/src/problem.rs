@@ -42,7 +42,7 @@ pub enum Kind {
     NoToolCall,
     /// The agent's answer does not have the form that was asked for.
     NoOutput,
-    /// Somebody else stopped the turn.
+    /// The turn was cancelled by another client.
     Cancelled,
     /// The agent's provider asks to slow down.
     Provider,

@@ -52,7 +52,7 @@ pub struct DriverSetup {
     /// `None`: asked for if the agent does not start.
     pub version: Option<Version>,
     pub execution: Execution,
-    /// Where it works in agent mode; chat has an empty folder for each session.
+    /// Where it works in agent mode. Chat sessions work in an empty folder of their process, or in one each.
     pub workspace: Option<PathBuf>,
     pub trust: Trust,
     /// The environment that names are passed on from.

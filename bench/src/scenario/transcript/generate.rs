@@ -107,7 +107,7 @@ impl Writer {
         let content = json!([{"type": "text", "text": self.text(500)},
             {"type": "tool_use", "id": format!("t{number}"), "name": "Bash", "input": {"command": self.text(40)}}]);
         vec![
-            json!({"type": "user", "uuid": format!("u{number}"), "timestamp": at, "cwd": "/work/app",
+            json!({"type": "user", "uuid": format!("u{number}"), "timestamp": at, "cwd": "/home/me/app",
                 "message": {"role": "user", "content": self.text(200)}}),
             json!({"type": "assistant", "uuid": format!("a{number}"), "timestamp": at, "requestId": format!("r{number}"),
                 "message": {"id": format!("m{number}"), "role": "assistant", "model": "claude-opus-5", "content": content, "usage": usage}}),

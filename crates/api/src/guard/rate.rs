@@ -27,7 +27,7 @@ pub struct Rate {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counted {
     Everybody,
-    /// All but those with an operator's key from this machine itself: one's own programs wait for nobody.
+    /// Every request except those from loopback with an operator's key, which are not limited.
     OthersThanLocalOperators,
 }
 

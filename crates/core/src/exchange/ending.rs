@@ -11,7 +11,7 @@ pub(super) enum Ending {
     Finished(Finish),
     /// The agent is done, but what it keeps of this turn is not what the client has.
     Forgotten(Finish),
-    /// Somebody else stopped the turn: what came is not the answer.
+    /// The turn was cancelled by another client: the answer is incomplete.
     Cancelled,
     /// We ended it; the agent still works.
     Cut(Finish),

@@ -19,7 +19,7 @@ pub enum ExchangeError {
     /// The agent's answer does not have the form that was asked for.
     #[error("{0}")]
     NoOutput(String),
-    /// Somebody else stopped the turn before the agent came to its end.
+    /// The turn was cancelled by another client before the agent finished.
     #[error(
         "the turn was cancelled by somebody else who follows its session; what came of the answer is not all of it"
     )]

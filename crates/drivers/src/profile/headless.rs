@@ -22,7 +22,7 @@ pub struct Headless {
     pub begin_flag: String,
     /// The flag that goes on with a session.
     pub resume_flag: String,
-    /// Arguments for each approval mode. There is nobody to ask: what a mode does not allow is refused.
+    /// Arguments for each approval mode. A headless process cannot ask for permission: what the mode does not allow is refused.
     #[serde(default)]
     pub modes: BTreeMap<ApprovalMode, Vec<String>>,
     /// Added in chat.

@@ -13,7 +13,7 @@ use crate::finding::everything;
 use crate::home::{Home, text_of};
 
 fn typed(text: &str, at: &str) -> Value {
-    json!({"type": "user", "uuid": format!("u{at}"), "timestamp": format!("2026-01-01T00:00:{at}Z"), "cwd": "/work/app",
+    json!({"type": "user", "uuid": format!("u{at}"), "timestamp": format!("2026-01-01T00:00:{at}Z"), "cwd": "/home/me/app",
         "message": {"role": "user", "content": text}})
 }
 
@@ -99,7 +99,7 @@ fn all_words_must_stand_in_a_passage_and_the_best_session_is_first() {
     assert_eq!(searched.ids("flak"), Vec::<String>::new());
     let best = searched.find("flaky test").remove(0);
     assert_eq!((best.role, best.passages, best.snippet.as_str()), (Role::User, 2, "Why is the Tëst flaky?"));
-    assert_eq!(best.project.as_deref(), Some(std::path::Path::new("/work/app")));
+    assert_eq!(best.project.as_deref(), Some(std::path::Path::new("/home/me/app")));
 }
 
 #[test]

@@ -81,7 +81,7 @@ impl WithWishes {
 pub struct Wishes {
     pub agent: Option<String>,
     pub model: Option<String>,
-    /// The agent shall work in `cwd`, though it serves as a model otherwise. For operators.
+    /// Asks for agent mode in `cwd` where chat mode is the default. Operators only.
     pub work_in_cwd: bool,
     #[serde(flatten)]
     pub replay: ReplayWish,

@@ -36,7 +36,7 @@ async fn a_client_that_says_nothing_of_our_extensions_is_sent_the_protocol_alone
     let outcome = json!({ "outcome": { "outcome": "selected", "optionId": "yes" } });
     other.send(&json!({ "jsonrpc": "2.0", "id": asked["id"], "result": outcome })).await;
     other.named("_gembridge/request_resolved").await;
-    // It is too late, and nobody minds.
+    // The question is closed by now, and a late answer is ignored without an error.
     client.send(&json!({ "jsonrpc": "2.0", "id": question["id"], "result": outcome })).await;
     agents.does(0, [done()]).await;
     agents.until_prompts(0, 2).await;
