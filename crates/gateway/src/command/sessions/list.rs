@@ -48,6 +48,10 @@ pub fn run(args: &ListSessionsArgs, context: &Context) -> Result<(), CommandErro
         progress.at(done);
         let summary = summarise(session);
         warn(&summary.damages);
+        // The gateway opens sessions ahead of time; one that was not used yet is nobody's conversation.
+        if session.agent == Agent::Gembridge && summary.messages == 0 && summary.damages.is_empty() {
+            continue;
+        }
         reports.push(report(session, summary, &scan));
     }
     drop(progress);
