@@ -5,6 +5,7 @@
 pub mod acp;
 pub mod admin;
 mod client_prefix;
+pub mod dialect;
 pub mod docs;
 pub mod frontend;
 pub mod guard;

@@ -214,7 +214,7 @@ mod tests {
         let exposed = EXPOSED;
         let exposed: Vec<_> = exposed.to_str().unwrap().split(", ").collect();
         for source in
-            [include_str!("../guard.rs"), include_str!("../identity.rs"), include_str!("../openai/chat_completions.rs")]
+            [include_str!("../guard.rs"), include_str!("../identity.rs"), include_str!("../dialect/caller.rs")]
         {
             let named = source.split("HeaderName::from_static(\"").skip(1).map(|rest| rest.split('"').next().unwrap());
             let named: Vec<_> = named.collect();

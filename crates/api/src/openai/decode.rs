@@ -11,10 +11,11 @@ mod tools;
 use gembridge_core::exchange::{Counts, TokenLimit, Tools};
 use gembridge_core::tool_host::FormatSpec;
 
-use super::wire::{ChatRequest, Message, OneOrMany, Skipped, Unknown};
+use super::wire::{ChatRequest, Message, OneOrMany, Skipped};
+use crate::dialect::{self, Ignored, brief, shortened};
 use crate::problem::Problem;
 
-pub use conversation::{Source, check_abilities, conversation};
+pub use conversation::{check_abilities, conversation};
 pub use follow_up::follow_up;
 pub(super) use format::PLACE as SCHEMA_PLACE;
 pub use tools::Wording;
@@ -48,7 +49,7 @@ const MOST_CHOICES: u64 = 8;
 pub fn parse(body: &[u8]) -> Result<ChatRequest<'_>, Problem> {
     serde_json::from_slice(body).map_err(|error| {
         let message = format!("the body is not a request for a chat completion: {}", shortened(&error.to_string()));
-        Problem { kind: crate::problem::Kind::Invalid, message, param: form::place(body) }
+        Problem { kind: crate::problem::Kind::Invalid, message, param: dialect::place::<ChatRequest<'_>>(body) }
     })
 }
 
@@ -144,37 +145,35 @@ fn ignored(request: &ChatRequest<'_>, wording: Wording) -> Vec<String> {
         ("reasoning_effort", request.reasoning_effort),
         ("verbosity", request.verbosity),
     ];
-    let mut ignored: Vec<String> =
-        known.iter().filter(|(_, value)| value.is_some()).map(|(name, _)| (*name).to_owned()).collect();
+    let mut ignored = Ignored::default();
+    for (name, value) in known {
+        if value.is_some() {
+            ignored.add(name);
+        }
+    }
     if request.max_completion_tokens.is_some() && request.max_tokens.is_some() {
-        ignored.push("max_tokens".into());
+        ignored.add("max_tokens");
     }
     if request.service_tier.as_deref().is_some_and(|tier| !matches!(tier, "auto" | "default")) {
-        ignored.push("service_tier".into());
+        ignored.add("service_tier");
     }
-    ignored.extend(tools::idle_choices(request, wording).into_iter().map(str::to_owned));
-    let mut note = |prefix: &str, unknown: &Unknown| {
-        for name in &unknown.0 {
-            let name = format!("{prefix}{}", brief(name));
-            if ignored.len() < MOST_IGNORED && !ignored.contains(&name) {
-                ignored.push(name);
-            }
-        }
-    };
-    note("", &request.unknown);
+    for name in tools::idle_choices(request, wording) {
+        ignored.add(name);
+    }
+    ignored.unknown("", &request.unknown);
     if let Some(options) = &request.stream_options {
-        note("stream_options.", &options.unknown);
+        ignored.unknown("stream_options.", &options.unknown);
     }
     for (prefix, unknown) in tools::unknown(request) {
-        note(prefix, unknown);
+        ignored.unknown(prefix, unknown);
     }
     for message in request.messages.iter().flat_map(|messages| &messages.0) {
-        note("messages.", &message.unknown);
+        ignored.unknown("messages.", &message.unknown);
         if let Some(OneOrMany::Many(parts)) = &message.content {
             for part in parts {
-                note("messages.content.", &part.unknown);
+                ignored.unknown("messages.content.", &part.unknown);
                 if let Some(image) = &part.image_url {
-                    note("messages.content.image_url.", &image.unknown);
+                    ignored.unknown("messages.content.image_url.", &image.unknown);
                 }
             }
         }
@@ -182,25 +181,7 @@ fn ignored(request: &ChatRequest<'_>, wording: Wording) -> Vec<String> {
     let named =
         |message: &Message<'_>| message.name.is_some() && !matches!(message.role.as_deref(), Some("tool" | "function"));
     if request.messages.iter().flat_map(|messages| &messages.0).any(named) {
-        ignored.push("messages.name".into());
+        ignored.add("messages.name");
     }
-    ignored
-}
-
-/// Names that fit into a header.
-const MOST_IGNORED: usize = 32;
-
-/// Both ends of a reader's message: what it met, which may be a whole image, and where.
-pub(super) fn shortened(message: &str) -> String {
-    const END: usize = 120;
-    let length = message.chars().count();
-    if length <= 2 * END {
-        return message.to_owned();
-    }
-    message.chars().take(END).chain(['…']).chain(message.chars().skip(length - END)).collect()
-}
-
-/// Enough of a client's word to recognise it.
-fn brief(text: &str) -> String {
-    text.chars().take(64).flat_map(char::escape_default).collect()
+    ignored.into_names()
 }

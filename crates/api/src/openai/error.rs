@@ -3,10 +3,11 @@
 
 use axum::response::Response;
 use bytes::BytesMut;
-use gembridge_core::exchange::{ExchangeError, Field};
+use gembridge_core::exchange::ExchangeError;
 use serde::Serialize;
 
-use super::decode::{SCHEMA_PLACE, shortened};
+use super::decode::SCHEMA_PLACE;
+use crate::dialect::{self, FieldNames};
 use crate::frontend;
 use crate::identity::RequestId;
 use crate::problem::{Kind, Problem};
@@ -33,26 +34,17 @@ pub(super) fn response(problem: &Problem, id: &RequestId) -> Response {
 
 /// What an exchange ended with, in this dialect's names of fields.
 pub(super) fn problem(error: ExchangeError) -> Problem {
-    let message = error.to_string();
-    let about = |kind, param: &str| Problem { kind, message: message.clone(), param: Some(param.to_owned()) };
-    match error {
-        ExchangeError::Core(error) => error.into(),
-        ExchangeError::Invalid { field: Field::Model, .. } => about(Kind::Invalid, "model"),
-        ExchangeError::Invalid { field: Field::Tools, .. } => about(Kind::Invalid, "tools"),
-        ExchangeError::Invalid { field: Field::Answers, .. } => about(Kind::Invalid, "n"),
-        ExchangeError::Invalid { field: Field::Output, .. } => about(Kind::Invalid, "response_format"),
-        ExchangeError::Invalid { field: Field::OutputSchema, .. } => {
-            Problem { message: shortened(&message), ..about(Kind::Invalid, SCHEMA_PLACE) }
-        }
-        ExchangeError::UnknownModel(_) => {
-            let message = format!("{message}; `GET /v1/models` lists those that do");
-            Problem { message, ..about(Kind::NotFound, "model") }
-        }
-        ExchangeError::NoToolCall(_) => Problem::new(Kind::NoToolCall, message),
-        ExchangeError::NoOutput(_) => Problem::new(Kind::NoOutput, message),
-        ExchangeError::Cancelled => Problem::new(Kind::Cancelled, message),
-    }
+    dialect::problem(error, &NAMES)
 }
+
+const NAMES: FieldNames = FieldNames {
+    model: "model",
+    tools: "tools",
+    answers: "n",
+    output: "response_format",
+    output_schema: SCHEMA_PLACE,
+    list_of_models: "GET /v1/models",
+};
 
 /// The last event of a stream that cannot go on.
 pub(super) fn event(out: &mut BytesMut, problem: &Problem, id: &RequestId) {

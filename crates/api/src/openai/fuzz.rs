@@ -4,7 +4,8 @@ use gembridge_core::exchange::for_prompts;
 use gembridge_core::model::PromptAbilities;
 use gembridge_testkit::fuzz::{Fuzz, signature};
 
-use super::decode::{self, Source, check_abilities, conversation, follow_up};
+use super::decode::{self, check_abilities, conversation, follow_up};
+use crate::dialect::Source;
 
 const WORDS: &[&str] = &[
     "\"model\":\"demo\",",

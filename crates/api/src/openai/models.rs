@@ -9,7 +9,8 @@ use axum::http::{HeaderValue, Response, header};
 use gembridge_core::model::{PromptAbilities, Timestamp};
 use serde::Serialize;
 
-use super::{OpenAi, error, wire};
+use super::{error, wire};
+use crate::dialect::Dialects;
 use crate::identity::{Identity, RequestId};
 use crate::path::PathName;
 use crate::problem::{Kind, Problem};
@@ -20,7 +21,7 @@ use gembridge_core::exchange::{Catalog, Entry};
     get, path = "/v1/models", tag = "openai", operation_id = "listModels",
     responses((status = 200, description = "What can be named as `model`", body = wire::ModelList))
 )]
-pub(super) async fn list(State(app): State<Arc<OpenAi>>, Extension(identity): Extension<Identity>) -> Response<Body> {
+pub(super) async fn list(State(app): State<Arc<Dialects>>, Extension(identity): Extension<Identity>) -> Response<Body> {
     app.exchanges.catalog().learn(&identity.principal).await;
     let catalog = app.exchanges.catalog();
     let data = catalog.list().into_iter().map(|listed| entry(listed, catalog)).collect();
@@ -37,7 +38,7 @@ pub(super) async fn list(State(app): State<Arc<OpenAi>>, Extension(identity): Ex
     )
 )]
 pub(super) async fn get(
-    State(app): State<Arc<OpenAi>>,
+    State(app): State<Arc<Dialects>>,
     Extension(identity): Extension<Identity>,
     request_id: Option<Extension<RequestId>>,
     name: Result<PathName, Problem>,

@@ -1,27 +1,11 @@
 //! The messages of a request in the core's words. Their texts stay slices of the request's body where they can.
 
-use bytes::Bytes;
-use gembridge_core::model::{CallName, Content, Message, Part, PromptAbilities, Role, Text};
+use gembridge_core::model::{CallName, Content, Message, Part, PromptAbilities, Role};
 
-use super::{brief, media};
+use super::media;
+use crate::dialect::{self, Source, brief};
 use crate::openai::wire::{self, ChatRequest, OneOrMany, ToolCall};
 use crate::problem::Problem;
-
-/// The body that a request was read from.
-#[derive(Clone, Copy)]
-pub struct Source<'b>(pub &'b Bytes);
-
-impl Source<'_> {
-    /// A text of the request: a slice of the body where it stands there as it is.
-    pub(super) fn text(self, text: &str) -> Text {
-        let body = self.0.as_ptr_range();
-        let bytes = text.as_bytes();
-        if bytes.is_empty() || !body.contains(&bytes.as_ptr()) {
-            return Text::plain(text);
-        }
-        Text::shared(self.0.slice_ref(bytes))
-    }
-}
 
 /// The conversation of a request that was read from `body`.
 pub fn conversation(request: &ChatRequest<'_>, body: Source<'_>) -> Result<Vec<Message>, Problem> {
@@ -165,23 +149,5 @@ fn add_parts(parts: &mut Vec<Part>, at: usize, content: &wire::Content<'_>, body
 
 /// Refuses what the agent cannot take in a prompt.
 pub fn check_abilities(conversation: &[Message], abilities: PromptAbilities, agent: &str) -> Result<(), Problem> {
-    // A tool's results reach the agent by its tool server, which takes every kind.
-    let prompted = conversation.iter().enumerate().filter(|(_, message)| message.role != Role::Tool);
-    for (at, message) in prompted {
-        if let Some(foreign) = message.content().find(|content| !abilities.takes(content)) {
-            let what = kind(foreign);
-            let message = format!("agent `{agent}` takes no {what} in a prompt; leave them out or name another");
-            return Err(Problem::invalid(format!("messages[{at}].content"), message));
-        }
-    }
-    Ok(())
-}
-
-fn kind(content: &Content) -> &'static str {
-    match content {
-        Content::Image { .. } => "images",
-        Content::Audio { .. } => "audio",
-        Content::Blob { .. } | Content::Document { .. } => "files",
-        Content::Text(_) | Content::Link { .. } | Content::Other { .. } => "blocks of this kind",
-    }
+    dialect::media::check_abilities(conversation, abilities, agent, |at| format!("messages[{at}].content"))
 }

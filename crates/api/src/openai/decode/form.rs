@@ -1,18 +1,7 @@
-//! Whether fields have the form that they must have, by name: the place of one that could not be read, and the kind of
-//! value of those that have no effect.
+//! Whether fields that have no effect have the form that they must have, by name.
 
 use crate::openai::wire::{ChatRequest, Skipped};
 use crate::problem::Problem;
-
-/// The field that could not be read, such as `messages[0].content`. The body is read once more, with an eye on where:
-/// only whoever sent a wrong one pays for it.
-pub(super) fn place(body: &[u8]) -> Option<String> {
-    let mut json = serde_json::Deserializer::from_slice(body);
-    let error = serde_path_to_error::deserialize::<_, ChatRequest<'_>>(&mut json).err()?;
-    // What is no JSON at all is no field's fault.
-    let place = error.inner().is_data().then(|| error.path().to_string())?;
-    (place != ".").then_some(place)
-}
 
 /// Fields that are accepted without effect are still what they are.
 pub(super) fn check(request: &ChatRequest<'_>) -> Result<(), Problem> {

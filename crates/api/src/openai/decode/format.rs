@@ -2,7 +2,7 @@
 
 use gembridge_core::tool_host::FormatSpec;
 
-use super::{brief, tools};
+use crate::dialect::{self, LARGEST_SCHEMA, brief};
 use crate::openai::wire::ResponseFormat;
 use crate::problem::Problem;
 
@@ -14,11 +14,11 @@ pub(super) fn format(format: Option<&ResponseFormat<'_>>) -> Result<Option<Forma
         (Some("json_object"), _) => Ok(Some(FormatSpec { name: None, description: None, schema: None })),
         (Some("json_schema"), Some(wanted)) => {
             let schema = wanted.schema.map(|raw| {
-                if raw.text.len() > LARGEST {
-                    let message = format!("the schema has {} bytes; {LARGEST} is the most", raw.text.len());
+                if raw.text.len() > LARGEST_SCHEMA {
+                    let message = format!("the schema has {} bytes; {LARGEST_SCHEMA} is the most", raw.text.len());
                     return Err(Problem::invalid(PLACE, message));
                 }
-                tools::schema(raw, || PLACE.to_owned())
+                dialect::schema(raw, || PLACE.to_owned())
             });
             Ok(Some(FormatSpec {
                 name: wanted.name.as_deref().map(Into::into),
@@ -40,6 +40,3 @@ pub(super) fn format(format: Option<&ResponseFormat<'_>>) -> Result<Option<Forma
 
 /// Where the schema stands in a request.
 pub(in crate::openai) const PLACE: &str = "response_format.json_schema.schema";
-
-/// A validator is made of it for each request.
-const LARGEST: usize = 1 << 20;

@@ -1,9 +1,9 @@
 //! Parts of a message: text, and what is not text.
 
-use gembridge_core::model::{Content, Text};
+use gembridge_core::model::Content;
 
-use super::brief;
-use super::conversation::Source;
+use crate::dialect::media::{base64, data_uri, file, image_of_uri};
+use crate::dialect::{Source, brief};
 use crate::openai::wire;
 use crate::problem::Problem;
 
@@ -17,7 +17,7 @@ pub(super) fn content(part: &wire::Part<'_>, body: Source<'_>, place: impl Fn() 
         Some("refusal") => part.refusal.as_deref().map(text).ok_or_else(|| missing("refusal")),
         Some("image_url") => {
             let image = part.image_url.as_deref().and_then(|image| image.url.as_deref());
-            image_part(image.ok_or_else(|| missing("image_url"))?, body, &format!("{}.image_url", place()))
+            image_of_uri(image.ok_or_else(|| missing("image_url"))?, body, &format!("{}.image_url", place()))
         }
         Some("input_audio") => {
             let audio = part.input_audio.as_deref().ok_or_else(|| missing("input_audio"))?;
@@ -35,18 +35,6 @@ pub(super) fn content(part: &wire::Part<'_>, body: Source<'_>, place: impl Fn() 
     }
 }
 
-fn image_part(url: &str, body: Source<'_>, place: &str) -> Result<Content, Problem> {
-    let uri = data_uri(url).ok_or_else(|| {
-        let message = "an image must be a data URI (`data:image/png;base64,…`); addresses are not fetched";
-        Problem::invalid(place, message)
-    })?;
-    if strip_prefix(uri.mime, "image/").is_none() {
-        return Err(Problem::invalid(place, format!("`{}` is no type of image", brief(uri.mime))));
-    }
-    let data = base64(uri.data, body, place)?;
-    Ok(Content::Image { mime: uri.mime.to_ascii_lowercase().into(), data, uri: None })
-}
-
 fn audio_part(audio: &wire::InputAudio<'_>, body: Source<'_>, place: &str) -> Result<Content, Problem> {
     let mime = match audio.format.as_deref() {
         Some("wav") => "audio/wav",
@@ -61,40 +49,10 @@ fn audio_part(audio: &wire::InputAudio<'_>, body: Source<'_>, place: &str) -> Re
     Ok(Content::Audio { mime: mime.into(), data })
 }
 
-fn file_part(file: &wire::File<'_>, body: Source<'_>, place: &str) -> Result<Content, Problem> {
-    let uri = file.file_data.as_deref().and_then(data_uri).ok_or_else(|| {
+fn file_part(file_part: &wire::File<'_>, body: Source<'_>, place: &str) -> Result<Content, Problem> {
+    let uri = file_part.file_data.as_deref().and_then(data_uri).ok_or_else(|| {
         let message = "a file must come as `file_data`, a data URI (`data:application/pdf;base64,…`)";
         Problem::invalid(place, message)
     })?;
-    let data = base64(uri.data, body, place)?;
-    Ok(Content::file(file.filename.as_deref().unwrap_or_default(), &uri.mime.to_ascii_lowercase(), data))
-}
-
-/// Types mean the same in any case, which not every agent knows; the data must be what it says.
-fn base64(data: &str, body: Source<'_>, place: &str) -> Result<Text, Problem> {
-    let is_base64 = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=');
-    if data.is_empty() || !data.bytes().all(is_base64) {
-        return Err(Problem::invalid(place, "the data is not base64"));
-    }
-    Ok(body.text(data))
-}
-
-struct DataUri<'a> {
-    mime: &'a str,
-    data: &'a str,
-}
-
-/// Scheme, type and encoding may stand in any case.
-fn data_uri(uri: &str) -> Option<DataUri<'_>> {
-    let (head, data) = strip_prefix(uri, "data:")?.split_once(',')?;
-    let (head, _) = head.rsplit_once(';').filter(|(_, encoding)| encoding.eq_ignore_ascii_case("base64"))?;
-    let mime = head.split(';').next().unwrap_or_default();
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b'+' | b'-' | b'.' | b'_');
-    let sound = mime.contains('/') && mime.len() <= 127 && mime.bytes().all(plain);
-    sound.then_some(DataUri { mime, data })
-}
-
-fn strip_prefix<'a>(text: &'a str, prefix: &str) -> Option<&'a str> {
-    let (start, rest) = text.split_at_checked(prefix.len())?;
-    start.eq_ignore_ascii_case(prefix).then_some(rest)
+    file(file_part.filename.as_deref().unwrap_or_default(), &uri, body, place)
 }

@@ -1,15 +1,9 @@
 //! Tools that the client runs: which there are, and which of them may or must be called.
 
-use std::collections::HashSet;
-
-use bytes::Bytes;
 use gembridge_core::exchange::{AtOnce, CallIds, OfferedTool, ToolChoice as Choice, Tools};
-use gembridge_core::model::{ClientTool, Opaque};
 
-use super::brief;
-use crate::openai::wire::{
-    AllowedTools, ChatRequest, Function, Raw, Skipped, Str, Tool, ToolChoice, ToolName, Unknown, WordOr,
-};
+use crate::dialect::{self, brief, check_names, client_tool, schema};
+use crate::openai::wire::{AllowedTools, ChatRequest, Function, Str, Tool, ToolChoice, ToolName, Unknown, WordOr};
 use crate::problem::Problem;
 
 /// The words in which calls are told.
@@ -64,42 +58,9 @@ fn of_tool(at: usize, tool: &Tool<'_>) -> Result<OfferedTool, Problem> {
 }
 
 fn of_function(place: &str, function: &Function<'_>) -> Result<OfferedTool, Problem> {
-    let name = function.name.as_deref().unwrap_or_default();
-    let is_sound = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
-    if !(1..=LONGEST_NAME).contains(&name.len()) || !name.bytes().all(is_sound) {
-        let message = format!(
-            "`{}` is no name of a tool; use letters, digits, `_` and `-`, at most {LONGEST_NAME} of them",
-            brief(name)
-        );
-        return Err(Problem::invalid(format!("{place}.name"), message));
-    }
     let schema = function.parameters.map(|raw| schema(raw, || format!("{place}.parameters"))).transpose()?;
-    let description = function.description.as_deref().map(Into::into);
-    Ok(OfferedTool {
-        tool: ClientTool { name: name.into(), description, schema },
-        strict: function.strict.unwrap_or(false),
-    })
-}
-
-const LONGEST_NAME: usize = 64;
-
-/// A schema as it was written.
-pub(super) fn schema(raw: Raw<'_>, place: impl Fn() -> String) -> Result<Opaque, Problem> {
-    if raw.kind != Skipped::Object {
-        return Err(Problem::invalid(place(), "a schema is an object, such as `{\"type\": \"object\"}`"));
-    }
-    Ok(Opaque(Bytes::copy_from_slice(raw.text.as_bytes())))
-}
-
-fn check_names(offered: &[OfferedTool], list: &str) -> Result<(), Problem> {
-    let mut seen = HashSet::new();
-    match offered.iter().position(|offered| !seen.insert(&offered.tool.name)) {
-        Some(at) => {
-            let message = format!("the tool `{}` stands twice; give each a name of its own", offered[at].tool.name);
-            Err(Problem::invalid(format!("{list}[{at}]"), message))
-        }
-        None => Ok(()),
-    }
+    let strict = function.strict.unwrap_or(false);
+    client_tool(place, function.name.as_deref(), function.description.as_deref(), schema, strict)
 }
 
 fn tool_choice(choice: Option<&WordOr<'_, ToolChoice<'_>>>, offered: &mut Vec<OfferedTool>) -> Result<Choice, Problem> {
@@ -161,13 +122,7 @@ fn function_choice(
 
 /// Leaves only the tools with these names.
 fn keep(offered: &mut Vec<OfferedTool>, place: &str, names: &[&ToolName<'_>]) -> Result<(), Problem> {
-    let names: HashSet<&str> = names.iter().map(|name| name.name.as_deref().unwrap_or_default()).collect();
-    if let Some(unknown) = names.iter().find(|name| !offered.iter().any(|offered| &*offered.tool.name == **name)) {
-        let message = format!("`{}` is none of the tools of this request; name one that is", brief(unknown));
-        return Err(Problem::invalid(place, message));
-    }
-    offered.retain(|offered| names.contains(&*offered.tool.name));
-    Ok(())
+    dialect::keep(offered, place, names.iter().map(|name| name.name.as_deref().unwrap_or_default()))
 }
 
 fn unknown_choice(place: &str, word: &str) -> Problem {

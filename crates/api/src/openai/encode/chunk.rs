@@ -2,12 +2,14 @@
 //! was serialised once.
 
 use bytes::{BufMut as _, Bytes, BytesMut};
-use gembridge_core::exchange::{AnswerSink, Finish, TokenCount};
+use gembridge_core::exchange::{AnswerSink, ExchangeError, Finish, TokenCount};
 use gembridge_core::model::{AgentName, ClientCall, Text};
 
 use super::{Head, call_of, reason};
+use crate::dialect::{HOLE, StreamEncoder, Template};
+use crate::identity::RequestId;
 use crate::openai::decode::Wording;
-use crate::openai::wire;
+use crate::openai::{error, wire};
 use crate::sse;
 
 /// Writes the chunks of all answers of a request.
@@ -25,16 +27,6 @@ struct Templates {
     text: Template,
     thought: Template,
 }
-
-/// An event with a hole for the body of a JSON string.
-struct Template {
-    before: Box<[u8]>,
-    after: Box<[u8]>,
-}
-
-/// Stands where the text will be; no name or id holds it.
-const HOLE: &str = "\u{1}";
-const HOLE_ESCAPED: &str = "\\u0001";
 
 impl Chunks {
     /// The first chunk of each answer names the speaker, before anything is said.
@@ -71,25 +63,6 @@ impl Chunks {
         Templates { text: self.template(index, text), thought: self.template(index, thought) }
     }
 
-    /// The end of the stream.
-    pub(in crate::openai) fn end(&mut self, tokens: TokenCount) {
-        if self.usage {
-            let last = event(&self.wire(Vec::new(), wire::ChunkUsage::Sum(tokens.into())));
-            self.out.put_slice(&last);
-        }
-        sse::data(&mut self.out, b"[DONE]");
-    }
-
-    pub(in crate::openai) fn out(&mut self) -> &mut BytesMut {
-        &mut self.out
-    }
-
-    /// What was written since the last time.
-    pub(in crate::openai) fn take(&mut self) -> Option<Bytes> {
-        self.fresh = false;
-        (!self.out.is_empty()).then(|| self.out.split().freeze())
-    }
-
     fn chunk(&self, index: usize, delta: wire::Delta<'_>, finish_reason: Option<wire::FinishReason>) -> Vec<u8> {
         let choice = wire::ChunkChoice { index, delta, logprobs: None, finish_reason };
         let usage = if self.usage { wire::ChunkUsage::NotYet } else { wire::ChunkUsage::Unasked };
@@ -97,11 +70,7 @@ impl Chunks {
     }
 
     fn template(&self, index: usize, delta: wire::Delta<'_>) -> Template {
-        let chunk = self.chunk(index, delta, None);
-        let hole = chunk.windows(HOLE_ESCAPED.len()).rposition(|window| window == HOLE_ESCAPED.as_bytes());
-        let hole = hole.unwrap_or(chunk.len());
-        let after = chunk.get(hole + HOLE_ESCAPED.len()..).unwrap_or_default();
-        Template { before: chunk[..hole].into(), after: after.into() }
+        Template::of(&self.chunk(index, delta, None))
     }
 
     fn wire<'a>(&'a self, choices: Vec<wire::ChunkChoice<'a>>, usage: wire::ChunkUsage) -> wire::CompletionChunk<'a> {
@@ -167,11 +136,29 @@ impl AnswerSink for Chunks {
     }
 }
 
-impl Template {
-    fn fill(&self, escaped: &[u8], out: &mut BytesMut) {
-        out.reserve(self.before.len() + escaped.len() + self.after.len());
-        out.put_slice(&self.before);
-        out.put_slice(escaped);
-        out.put_slice(&self.after);
+impl StreamEncoder for Chunks {
+    fn out(&mut self) -> &mut BytesMut {
+        &mut self.out
+    }
+
+    fn end(&mut self, tokens: TokenCount) {
+        if self.usage {
+            let last = event(&self.wire(Vec::new(), wire::ChunkUsage::Sum(tokens.into())));
+            self.out.put_slice(&last);
+        }
+        sse::data(&mut self.out, b"[DONE]");
+    }
+
+    fn fail(&mut self, failure: ExchangeError, request: &RequestId) {
+        error::event(&mut self.out, &error::problem(failure), request);
+    }
+
+    fn keep_alive(&mut self) {
+        self.out.put_slice(&sse::KEEP_ALIVE);
+    }
+
+    fn take(&mut self) -> Option<Bytes> {
+        self.fresh = false;
+        (!self.out.is_empty()).then(|| self.out.split().freeze())
     }
 }

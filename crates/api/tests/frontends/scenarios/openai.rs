@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use gembridge_api::openai::OpenAiConfig;
+use gembridge_api::dialect::DialectConfig;
 use serde_json::{Value, json};
 
 use super::api::{Answered, Ask, Called, Failed, HttpApi, Said};
@@ -15,7 +15,7 @@ pub struct OpenAi<const STREAM: bool>(TestServer);
 impl<const STREAM: bool> HttpApi for OpenAi<STREAM> {
     async fn serve(gateway: &Gateway) -> Self {
         let (sessions, exchanges) = (Arc::clone(&gateway.sessions), Arc::clone(&gateway.exchanges));
-        Self(TestServer::over(sessions, exchanges, OpenAiConfig::default()).await)
+        Self(TestServer::over(sessions, exchanges, DialectConfig::default()).await)
     }
 
     async fn send(&self, ask: &Ask) -> Stream {

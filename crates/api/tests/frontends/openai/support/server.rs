@@ -8,8 +8,9 @@ use std::time::Duration;
 use axum::extract::Request;
 use axum::middleware::{Next, from_fn};
 use axum::response::Response;
+use gembridge_api::dialect::{DialectConfig, Dialects};
 use gembridge_api::identity::{Identity, Rank};
-use gembridge_api::openai::{OpenAi, OpenAiConfig, router};
+use gembridge_api::openai::router;
 use gembridge_core::admission::{Admission, AdmissionLimits};
 use gembridge_core::driver::Driver;
 use gembridge_core::exchange::{Catalog, CatalogConfig, ExchangeConfig, Exchanges, UnknownModels, Unlisted};
@@ -35,7 +36,7 @@ pub struct TestServer {
 }
 
 pub struct ServerSetup {
-    pub config: OpenAiConfig,
+    pub config: DialectConfig,
     pub limits: Limits,
     pub mapped: BTreeMap<String, String>,
     pub unknown: UnknownModels,
@@ -47,7 +48,7 @@ pub struct ServerSetup {
 impl Default for ServerSetup {
     fn default() -> Self {
         Self {
-            config: OpenAiConfig::default(),
+            config: DialectConfig::default(),
             limits: Limits::default(),
             mapped: BTreeMap::new(),
             unknown: UnknownModels::FallBack,
@@ -102,8 +103,8 @@ impl TestServer {
     }
 
     /// The API over sessions that are there.
-    pub async fn over(sessions: Arc<Sessions>, exchanges: Arc<Exchanges>, config: OpenAiConfig) -> Self {
-        let app = OpenAi::new(Arc::clone(&exchanges), config);
+    pub async fn over(sessions: Arc<Sessions>, exchanges: Arc<Exchanges>, config: DialectConfig) -> Self {
+        let app = Dialects::new(Arc::clone(&exchanges), config);
         let routes = router(app).layer(from_fn(identify));
         let routes = routes.layer(axum::extract::DefaultBodyLimit::disable());
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");

@@ -6,19 +6,35 @@ use std::time::Duration;
 
 use axum::Error as BodyError;
 use bytes::Bytes;
-use gembridge_core::exchange::Exchange;
+use bytes::BytesMut;
+use gembridge_core::exchange::{AnswerSink, Exchange, ExchangeError, TokenCount};
 use http_body::{Body, Frame};
 use tokio::time::{Instant, Sleep};
 
-use super::encode::Chunks;
-use super::error;
 use crate::identity::RequestId;
-use crate::sse;
 
-/// The stream of chunks. Dropped before its end, the client is gone and its turns are abandoned.
-pub(super) struct AnswerBody {
+/// Writes the pieces of all answers of a request as a dialect's stream.
+pub(crate) trait StreamEncoder: AnswerSink + Send + Unpin + 'static {
+    /// What was written and not taken yet.
+    fn out(&mut self) -> &mut BytesMut;
+    /// The end of a stream that went well.
+    fn end(&mut self, tokens: TokenCount);
+    /// The last words of a stream that cannot go on.
+    fn fail(&mut self, failure: ExchangeError, request: &RequestId);
+    /// A sign that the stream lives, while the agent is silent.
+    fn keep_alive(&mut self);
+
+    /// What was written since the last time.
+    fn take(&mut self) -> Option<Bytes> {
+        let out = self.out();
+        (!out.is_empty()).then(|| out.split().freeze())
+    }
+}
+
+/// The stream of an answer. Dropped before its end, the client is gone and its turns are abandoned.
+pub(crate) struct AnswerBody<E> {
     exchange: Exchange,
-    chunks: Chunks,
+    encoder: E,
     request: RequestId,
     keep_alive: Duration,
     silence: Pin<Box<Sleep>>,
@@ -38,15 +54,15 @@ enum Alarm {
     Outdated,
 }
 
-impl AnswerBody {
-    pub(super) fn new(exchange: Exchange, chunks: Chunks, request: RequestId, keep_alive: Duration) -> Self {
+impl<E: StreamEncoder> AnswerBody<E> {
+    pub(crate) fn new(exchange: Exchange, encoder: E, request: RequestId, keep_alive: Duration) -> Self {
         let silence = Box::pin(tokio::time::sleep(keep_alive));
         let last = Instant::now();
-        Self { exchange, chunks, request, keep_alive, silence, last, alarm: Alarm::Unset, done: false }
+        Self { exchange, encoder, request, keep_alive, silence, last, alarm: Alarm::Unset, done: false }
     }
 }
 
-impl Body for AnswerBody {
+impl<E: StreamEncoder> Body for AnswerBody<E> {
     type Data = Bytes;
     type Error = BodyError;
 
@@ -57,11 +73,11 @@ impl Body for AnswerBody {
                 this.write_end();
                 this.done = true;
             }
-            let has_room = !this.done && this.chunks.out().len() < FRAME;
-            if has_room && this.exchange.poll_step(cx, &mut this.chunks).is_ready() {
+            let has_room = !this.done && this.encoder.out().len() < FRAME;
+            if has_room && this.exchange.poll_step(cx, &mut this.encoder).is_ready() {
                 continue;
             }
-            return match this.chunks.take() {
+            return match this.encoder.take() {
                 Some(bytes) => {
                     this.last = Instant::now();
                     if this.alarm == Alarm::Set {
@@ -79,12 +95,12 @@ impl Body for AnswerBody {
 /// What is ready goes out in one piece, up to about this many bytes.
 const FRAME: usize = 32 << 10;
 
-impl AnswerBody {
+impl<E: StreamEncoder> AnswerBody<E> {
     /// The last words of the stream.
     fn write_end(&mut self) {
         match self.exchange.take_failure() {
-            Some(failure) => error::event(self.chunks.out(), &error::problem(failure), &self.request),
-            None => self.chunks.end(self.exchange.tokens()),
+            Some(failure) => self.encoder.fail(failure, &self.request),
+            None => self.encoder.end(self.exchange.tokens()),
         }
     }
 
@@ -105,7 +121,10 @@ impl AnswerBody {
             }
             self.last = now;
             self.silence.as_mut().reset(now + keep_alive);
-            return Poll::Ready(Some(Ok(Frame::data(sse::KEEP_ALIVE))));
+            self.encoder.keep_alive();
+            if let Some(bytes) = self.encoder.take() {
+                return Poll::Ready(Some(Ok(Frame::data(bytes))));
+            }
         }
     }
 }

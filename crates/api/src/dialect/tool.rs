@@ -1,0 +1,72 @@
+//! Tools that the client runs: what each must be like, in every dialect.
+
+use std::collections::HashSet;
+
+use bytes::Bytes;
+use gembridge_core::exchange::OfferedTool;
+use gembridge_core::model::{ClientTool, Opaque};
+
+use super::brief;
+use crate::json::{Raw, Skipped};
+use crate::problem::Problem;
+
+/// A validator is made of a schema for each request.
+pub(crate) const LARGEST_SCHEMA: usize = 1 << 20;
+
+const LONGEST_NAME: usize = 64;
+
+/// A tool as the agent is offered it. `place` names it in an error.
+pub(crate) fn client_tool(
+    place: &str,
+    name: Option<&str>,
+    description: Option<&str>,
+    schema: Option<Opaque>,
+    strict: bool,
+) -> Result<OfferedTool, Problem> {
+    let name = name.unwrap_or_default();
+    let is_sound = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    if !(1..=LONGEST_NAME).contains(&name.len()) || !name.bytes().all(is_sound) {
+        let message = format!(
+            "`{}` is no name of a tool; use letters, digits, `_` and `-`, at most {LONGEST_NAME} of them",
+            brief(name)
+        );
+        return Err(Problem::invalid(format!("{place}.name"), message));
+    }
+    let tool = ClientTool { name: name.into(), description: description.map(Into::into), schema };
+    Ok(OfferedTool { tool, strict })
+}
+
+/// A schema as it was written.
+pub(crate) fn schema(raw: Raw<'_>, place: impl Fn() -> String) -> Result<Opaque, Problem> {
+    if raw.kind != Skipped::Object {
+        return Err(Problem::invalid(place(), "a schema is an object, such as `{\"type\": \"object\"}`"));
+    }
+    Ok(Opaque(Bytes::copy_from_slice(raw.text.as_bytes())))
+}
+
+/// Refuses a name that stands twice. `list` is the field of the tools.
+pub(crate) fn check_names(offered: &[OfferedTool], list: &str) -> Result<(), Problem> {
+    let mut seen = HashSet::new();
+    match offered.iter().position(|offered| !seen.insert(&offered.tool.name)) {
+        Some(at) => {
+            let message = format!("the tool `{}` stands twice; give each a name of its own", offered[at].tool.name);
+            Err(Problem::invalid(format!("{list}[{at}]"), message))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Leaves only the tools with these names. `place` is where they are named.
+pub(crate) fn keep<'n>(
+    offered: &mut Vec<OfferedTool>,
+    place: &str,
+    names: impl IntoIterator<Item = &'n str>,
+) -> Result<(), Problem> {
+    let names: HashSet<&str> = names.into_iter().collect();
+    if let Some(unknown) = names.iter().find(|name| !offered.iter().any(|offered| &*offered.tool.name == **name)) {
+        let message = format!("`{}` is none of the tools of this request; name one that is", brief(unknown));
+        return Err(Problem::invalid(place, message));
+    }
+    offered.retain(|offered| names.contains(&*offered.tool.name));
+    Ok(())
+}
