@@ -10,6 +10,7 @@ use axum::response::Response;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::guard::body::Media;
 use crate::identity::RequestId;
 use crate::problem::{Kind, Problem};
 
@@ -21,12 +22,16 @@ pub struct Frontend {
     pub render: Render,
     /// Paths below which it also renders what no route matches. The longest prefix wins.
     pub prefixes: &'static [&'static str],
+    /// What its clients may say that their bodies are.
+    pub media: Media,
     /// No key: health, the shells of pages.
     pub open: Router,
     /// A key, and bodies of up to 64 KB.
     pub small: Router,
     /// A key, and bodies of up to 10 MB: where conversations are sent.
     pub large: Router,
+    /// A key, and bodies of up to 10 MB: what there is, and how long something is. Counted apart from everything else.
+    pub metadata: Router,
     /// A key, or a ticket: where a WebSocket begins.
     pub websocket: Router,
 }
@@ -36,9 +41,11 @@ impl Default for Frontend {
         Self {
             render: render_plain,
             prefixes: &[],
+            media: Media::Json,
             open: Router::new(),
             small: Router::new(),
             large: Router::new(),
+            metadata: Router::new(),
             websocket: Router::new(),
         }
     }

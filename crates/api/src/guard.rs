@@ -36,12 +36,12 @@ use http_body::Body as _;
 use tower_service::Service;
 
 use self::address::Proxies;
-use self::body::{Bodies, BodyLimits, BodySize, check_media};
+use self::body::{Bodies, BodyLimits, BodySize, Media, check_media};
 use self::host::{Hosts, Via};
 pub use self::layer::{GuardLayer, Renderer};
 use self::meters::Meters;
 use self::origin::{AllowedOrigin, Origins};
-use self::rate::{Allowance, Counted, Exceeded, Rate, RateLimiter};
+use self::rate::{Allowance, Counted, Exceeded, Purpose, Rate, RateLimiter};
 use self::record::Record;
 use self::refusals::Refusals;
 use self::refused_body::PendingBody;
@@ -51,6 +51,7 @@ use crate::admin::operator::RefusedOrigin;
 use crate::frontend::Render;
 use crate::identity::{Identity, RequestId};
 use crate::keys::{KeyLease, KeyRing};
+use crate::path_key::PathKey;
 use crate::problem::{Kind, Problem};
 use crate::server::{Declined, Peer, log_refused};
 
@@ -97,10 +98,25 @@ pub struct Reach {
 pub enum Entry {
     /// No key, no limit: health, and the shells of pages. Reads no body.
     Open,
-    /// A key, and bodies up to this.
-    Keyed(BodySize),
+    /// A key, and bodies as it says.
+    Keyed(KeyedEntry),
     /// A key, or a ticket in its place: where a WebSocket begins, and nowhere else.
     WebSocket,
+}
+
+/// What a route asks of callers that have a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyedEntry {
+    pub size: BodySize,
+    pub media: Media,
+    pub purpose: Purpose,
+}
+
+impl KeyedEntry {
+    /// JSON that asks for work.
+    pub fn json(size: BodySize) -> Self {
+        Self { size, media: Media::Json, purpose: Purpose::Work }
+    }
 }
 
 /// One for the whole server: its state is what all requests share.
@@ -235,21 +251,21 @@ impl Guard {
         {
             return Ok(Admitted::Preflight(preflight));
         }
-        let (size, ticket) = match entry {
+        let (keyed, ticket) = match entry {
             Entry::Open => {
                 self.bodies.check_length(request.body(), BodySize::Small)?;
                 drop(std::mem::take(request.body_mut()));
                 return Ok(Admitted::Open);
             }
-            Entry::Keyed(size) => (size, None),
-            Entry::WebSocket => (BodySize::Small, ticket::of_request(request)),
+            Entry::Keyed(keyed) => (keyed, None),
+            Entry::WebSocket => (KeyedEntry::json(BodySize::Small), ticket::of_request(request)),
         };
-        let (lease, identity) = self.check_key(client, request.headers(), ticket, marks)?;
+        let (lease, identity) = self.check_key(client, request, ticket, marks)?;
         let principal = identity.principal.clone();
-        marks.allowance = self.count(&identity, client, marks)?;
+        marks.allowance = self.count(&identity, client, keyed.purpose, marks)?;
         request.extensions_mut().insert(identity);
         request.extensions_mut().insert(lease.clone());
-        self.read_body(request, size).await?;
+        self.read_body(request, keyed).await?;
         Ok(Admitted::Keyed(lease, principal))
     }
 
@@ -259,8 +275,14 @@ impl Guard {
         reach.origins.check(request.headers()).inspect_err(|_| self.refusals.note(request.headers()))
     }
 
-    fn count(&self, owner: &Identity, client: IpAddr, marks: &mut Marks) -> Result<Option<Allowance>, Problem> {
-        self.rates.count_key(owner, client).map_err(|Exceeded(allowance)| {
+    fn count(
+        &self,
+        owner: &Identity,
+        client: IpAddr,
+        purpose: Purpose,
+        marks: &mut Marks,
+    ) -> Result<Option<Allowance>, Problem> {
+        self.rates.count_key(owner, client, purpose).map_err(|Exceeded(allowance)| {
             marks.allowance = Some(allowance);
             Problem::new(
                 Kind::RateLimited { retry_after: allowance.reset },
@@ -277,11 +299,11 @@ impl Guard {
     fn check_key(
         &self,
         client: IpAddr,
-        headers: &HeaderMap,
+        request: &Request,
         ticket: Option<&str>,
         marks: &mut Marks,
     ) -> Result<(KeyLease, Identity), Problem> {
-        let refusal = match self.find_key(headers, ticket) {
+        let refusal = match self.find_key(request, ticket) {
             Ok(leased) => return Ok(leased),
             Err(refusal) => refusal,
         };
@@ -300,8 +322,9 @@ impl Guard {
         }
     }
 
-    fn find_key(&self, headers: &HeaderMap, ticket: Option<&str>) -> Result<(KeyLease, Identity), Problem> {
-        let digest = credential::digest(headers)?.or_else(|| self.tickets.redeem(ticket?));
+    fn find_key(&self, request: &Request, ticket: Option<&str>) -> Result<(KeyLease, Identity), Problem> {
+        let in_path = request.extensions().get().map(|PathKey(digest)| *digest);
+        let digest = credential::digest(request.headers(), in_path)?.or_else(|| self.tickets.redeem(ticket?));
         let message = match digest.map(|digest| KeyLease::take(digest, &self.keys)) {
             Some(Some(leased)) => return Ok(leased),
             Some(None) => "invalid API key: it is unknown or was revoked; `gembridge keys list` shows the valid ones",
@@ -311,8 +334,12 @@ impl Guard {
     }
 
     /// Reads the body, and gives a request for a WebSocket what its messages are charged to.
-    async fn read_body(&self, request: &mut Request, size: BodySize) -> Result<(), Problem> {
-        check_media(request.method(), request.headers(), request.body())?;
+    async fn read_body(
+        &self,
+        request: &mut Request,
+        KeyedEntry { size, media, .. }: KeyedEntry,
+    ) -> Result<(), Problem> {
+        check_media(media, request.method(), request.headers(), request.body())?;
         let unknown =
             || Problem::new(Kind::Internal, "missing identity: the key must be checked before the body is read");
         let owner = request.extensions().get::<Identity>().cloned().ok_or_else(unknown)?;

@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use crate::identity::Identity;
 
 /// How every key of ours begins, so that a scanner for leaked secrets can find it.
-const PREFIX: &str = "gb-";
+pub(crate) const PREFIX: &str = "gb-";
 
 /// A secret in plain text. It cannot be printed, logged or compared: take its digest, or `expose` it to its owner.
 pub struct Key(String);

@@ -15,6 +15,7 @@ pub mod jsonrpc;
 pub mod keys;
 pub mod openai;
 mod path;
+mod path_key;
 pub mod problem;
 pub mod routes;
 pub mod server;

@@ -19,7 +19,13 @@ use crate::frontend::Frontend;
 
 /// What the server serves of this dialect.
 pub fn frontend(state: Arc<Dialects>) -> Frontend {
-    Frontend { render: error::response, prefixes: &["/v1", "/chat"], large: router(state), ..Frontend::default() }
+    Frontend {
+        render: error::response,
+        prefixes: &["/v1", "/chat"],
+        large: chat_router(Arc::clone(&state)),
+        metadata: models_router(state),
+        ..Frontend::default()
+    }
 }
 
 /// The routes. Every request comes with an [`crate::identity::Identity`] in its extensions.

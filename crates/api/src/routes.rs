@@ -12,7 +12,8 @@ use axum::response::{IntoResponse, Response};
 
 use crate::frontend::{Frontend, Render, render_plain};
 use crate::guard::body::BodySize;
-use crate::guard::{Entry, Guard};
+use crate::guard::rate::Purpose;
+use crate::guard::{Entry, Guard, KeyedEntry};
 use crate::problem::{Kind, Problem};
 
 /// What the server serves. Whatever no route matches needs a key too, and is then not found.
@@ -20,11 +21,13 @@ pub fn app(guard: &Arc<Guard>, frontends: impl IntoIterator<Item = Frontend>) ->
     let mut prefixes: Vec<(&'static str, Render)> = Vec::new();
     let mut app = Router::new();
     for frontend in frontends {
-        let render = frontend.render;
+        let (render, media) = (frontend.render, frontend.media);
+        let keyed = |size, purpose| Entry::Keyed(KeyedEntry { size, media, purpose });
         for (router, entry) in [
             (frontend.open, Entry::Open),
-            (frontend.small, Entry::Keyed(BodySize::Small)),
-            (frontend.large, Entry::Keyed(BodySize::Large)),
+            (frontend.small, keyed(BodySize::Small, Purpose::Work)),
+            (frontend.large, keyed(BodySize::Large, Purpose::Work)),
+            (frontend.metadata, keyed(BodySize::Large, Purpose::Metadata)),
             (frontend.websocket, Entry::WebSocket),
         ] {
             app = app.merge(behind(router.method_not_allowed_fallback(wrong_method), guard, entry, render));
@@ -42,7 +45,7 @@ fn behind(router: Router, guard: &Arc<Guard>, entry: Entry, render: Render) -> R
 
 /// Answers where no route matches, rendered by the frontend under whose prefix the path lies.
 fn unmatched(guard: &Arc<Guard>, prefixes: Vec<(&'static str, Render)>) -> Router {
-    let guard = guard.before_each(Entry::Keyed(BodySize::Small), move |path| {
+    let guard = guard.before_each(Entry::Keyed(KeyedEntry::json(BodySize::Small)), move |path| {
         let owner = prefixes.iter().find(|(prefix, _)| is_below(path, prefix));
         owner.map_or(render_plain as Render, |(_, render)| *render)
     });

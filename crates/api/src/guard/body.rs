@@ -58,6 +58,15 @@ impl BodyLimits {
     }
 }
 
+/// What a body may say that it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Media {
+    #[default]
+    Json,
+    /// Whatever its sender calls it: some protocols never looked, and their clients send a form's type with JSON.
+    Any,
+}
+
 /// How large the body of a request to a route may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodySize {
@@ -199,7 +208,7 @@ impl Bodies {
 }
 
 /// Refuses what is not plain JSON, before anything is read. `text/plain` and forms need no preflight in a browser.
-pub fn check_media(method: &Method, headers: &HeaderMap, body: &Body) -> Result<(), Problem> {
+pub fn check_media(media: Media, method: &Method, headers: &HeaderMap, body: &Body) -> Result<(), Problem> {
     let carries = *method == Method::POST || *method == Method::PUT || *method == Method::PATCH;
     if !carries && body.is_end_stream() {
         return Ok(());
@@ -209,6 +218,9 @@ pub fn check_media(method: &Method, headers: &HeaderMap, body: &Body) -> Result<
     {
         let shown = encoding.as_bytes().escape_ascii();
         return Err(wrong_media(format!("`content-encoding: {shown}` is not supported; send the body as it is")));
+    }
+    if media == Media::Any {
+        return Ok(());
     }
     let mut types = headers.get_all(header::CONTENT_TYPE).iter();
     match (types.next(), types.next()) {
@@ -413,11 +425,11 @@ mod tests {
                     headers.insert(name, HeaderValue::from_static(value));
                 }
             }
-            let verdict = check_media(&Method::POST, &headers, &Body::from("{}"));
+            let verdict = check_media(Media::Json, &Method::POST, &headers, &Body::from("{}"));
             assert_eq!(verdict.is_ok(), passes, "{content_type:?} {encoding:?}");
         }
         for method in [Method::GET, Method::POST, Method::PUT] {
-            assert!(check_media(&method, &HeaderMap::new(), &Body::empty()).is_ok());
+            assert!(check_media(Media::Json, &method, &HeaderMap::new(), &Body::empty()).is_ok());
         }
     }
 }

@@ -5,8 +5,8 @@ use axum::http::{HeaderMap, HeaderValue, header};
 use crate::keys::Digest;
 use crate::problem::{Kind, Problem};
 
-/// `None` if the request carries no key; an error if it carries two that differ.
-pub fn digest(headers: &HeaderMap) -> Result<Option<Digest>, Problem> {
+/// `None` if the request carries no key; an error if it carries two that differ. `in_path` is the one that stood in its path.
+pub fn digest(headers: &HeaderMap, in_path: Option<Digest>) -> Result<Option<Digest>, Problem> {
     let bearers = headers.get_all(header::AUTHORIZATION).iter().filter_map(|value| bearer(value.as_bytes()));
     let named =
         ["x-api-key", "x-goog-api-key"].into_iter().flat_map(|name| headers.get_all(name)).map(HeaderValue::as_bytes);
@@ -15,12 +15,12 @@ pub fn digest(headers: &HeaderMap) -> Result<Option<Digest>, Problem> {
         value.as_bytes().split(|byte| *byte == b',').filter_map(|name| name.trim_ascii().strip_prefix(b"bearer."))
     });
     let mut found: Option<Digest> = None;
-    for key in bearers.chain(named).chain(offered).filter(|key| !key.is_empty()) {
-        let digest = Digest::of(key);
+    let in_headers = bearers.chain(named).chain(offered).filter(|key| !key.is_empty()).map(Digest::of);
+    for digest in in_path.into_iter().chain(in_headers) {
         if found.is_some_and(|first| !first.matches(&digest)) {
             return Err(Problem::new(
                 Kind::Invalid,
-                "the request has two different keys; send one, in `authorization` or in `x-api-key`",
+                "the request has two different keys; send one, in `authorization`, in `x-api-key` or in its path",
             ));
         }
         found = Some(digest);
@@ -45,7 +45,7 @@ mod tests {
             headers.append(HeaderName::from_static(name), HeaderValue::from_str(value).unwrap());
         }
         let expected = Digest::of(b"one");
-        digest(&headers).map(|digest| digest.is_some_and(|digest| digest.matches(&expected))).map_err(|p| p.kind)
+        digest(&headers, None).map(|digest| digest.is_some_and(|digest| digest.matches(&expected))).map_err(|p| p.kind)
     }
 
     #[test]
@@ -71,5 +71,14 @@ mod tests {
         ] {
             assert_eq!(found(pairs), expected, "{pairs:?}");
         }
+    }
+
+    #[test]
+    fn s7_a_key_in_the_path_counts_like_any_other() {
+        let (one, two) = (Digest::of(b"one"), Digest::of(b"two"));
+        let headers = HeaderMap::from_iter([(header::AUTHORIZATION, HeaderValue::from_static("Bearer one"))]);
+        assert!(digest(&HeaderMap::new(), Some(one)).unwrap().unwrap().matches(&one));
+        assert!(digest(&headers, Some(one)).unwrap().unwrap().matches(&one));
+        assert_eq!(digest(&headers, Some(two)).unwrap_err().kind, Kind::Invalid);
     }
 }

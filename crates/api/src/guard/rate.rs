@@ -31,6 +31,18 @@ pub enum Counted {
     OthersThanLocalOperators,
 }
 
+/// What a request is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// It makes an agent work, or changes something.
+    Work,
+    /// It asks what there is. Programs ask that in bursts, and must not be kept from working by it.
+    Metadata,
+}
+
+/// So many requests for metadata for each that asks for work.
+const METADATA: u32 = 10;
+
 /// What a client has left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Allowance {
@@ -64,14 +76,15 @@ type Window = [u64; SLICES];
 pub(super) struct RateLimiter {
     /// `None` for no limit.
     keys: Option<KeyRates>,
+    metadata: Option<KeyRates>,
     counted: RwLock<Counted>,
     addresses: RateTable,
 }
 
 impl RateLimiter {
     pub(super) fn new(of_key: Option<Rate>, counted: Counted, of_address: Rate) -> Self {
-        let (keys, addresses) = (of_key.map(KeyRates::new), RateTable::new(of_address));
-        Self { keys, counted: RwLock::new(counted), addresses }
+        let (keys, metadata) = (of_key.map(KeyRates::new), of_key.map(of_metadata).map(KeyRates::new));
+        Self { keys, metadata, counted: RwLock::new(counted), addresses: RateTable::new(of_address) }
     }
 
     /// Takes other rates. What was counted at another one is forgotten; keys without a limit stay without.
@@ -80,12 +93,24 @@ impl RateLimiter {
         if let Some(keys) = &self.keys {
             keys.set_rate(of_key);
         }
+        if let Some(metadata) = &self.metadata {
+            metadata.set_rate(of_metadata(of_key));
+        }
         self.addresses.set_rate(of_address);
     }
 
     /// Counts a request with a valid key. `None`: there is no limit.
-    pub(super) fn count_key(&self, owner: &Identity, client: IpAddr) -> Result<Option<Allowance>, Exceeded> {
-        let Some(keys) = &self.keys else { return Ok(None) };
+    pub(super) fn count_key(
+        &self,
+        owner: &Identity,
+        client: IpAddr,
+        purpose: Purpose,
+    ) -> Result<Option<Allowance>, Exceeded> {
+        let keys = match purpose {
+            Purpose::Work => &self.keys,
+            Purpose::Metadata => &self.metadata,
+        };
+        let Some(keys) = keys else { return Ok(None) };
         let counted = *self.counted.read().unwrap_or_else(PoisonError::into_inner);
         let is_free = match counted {
             Counted::Everybody => false,
@@ -101,6 +126,10 @@ impl RateLimiter {
     pub(super) fn count_failure(&self, client: IpAddr) -> Result<Allowance, Exceeded> {
         self.addresses.take(ClientPrefix::from(client)).inspect_err(|_| rejected("failures"))
     }
+}
+
+fn of_metadata(rate: Rate) -> Rate {
+    Rate { requests: rate.requests.saturating_mul(METADATA), ..rate }
 }
 
 fn rejected(limit: &'static str) {

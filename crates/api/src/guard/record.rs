@@ -12,6 +12,7 @@ use gembridge_core::model::Principal;
 
 use crate::guard::meters::Meters;
 use crate::identity::{RequestId, SESSION_HEADER};
+use crate::keys::PREFIX as KEY_PREFIX;
 
 /// What a route knows of its request, for the record of its end. In the request's extensions.
 #[derive(Clone, Debug)]
@@ -97,7 +98,7 @@ impl Record {
             request = id.text(&mut [0; RequestId::LENGTH]),
             address = %client,
             method = request.method().as_str(),
-            path = request.uri().path(),
+            path = without_key(request.uri().path()),
             user_agent = request.headers().get(header::USER_AGENT).and_then(|agent| agent.to_str().ok()),
             "request started"
         );
@@ -185,6 +186,11 @@ impl Drop for Record {
     fn drop(&mut self) {
         self.write(Ending::Left);
     }
+}
+
+/// A key that stands where none is expected is no less secret.
+fn without_key(path: &str) -> &str {
+    path.find(KEY_PREFIX).map_or(path, |at| &path[..at])
 }
 
 fn millis(duration: Duration) -> f64 {

@@ -26,6 +26,7 @@ use tokio_util::task::TaskTracker;
 use tower_service::Service;
 
 use crate::admin::health;
+use crate::path_key;
 use crate::server::activity::{Activity, Arriving, Departing, Flight, Phase};
 use crate::server::connection_limits::{Slot, SlotKind};
 use crate::server::drain::Drain;
@@ -280,6 +281,7 @@ impl Link {
     ) -> impl Future<Output = Result<Response<Departing>, Infallible>> + Send + use<> {
         let flight = Flight::begin(&self.activity);
         let mut request = request.map(|body| Body::new(Arriving::new(body, &self.activity)));
+        path_key::take(&mut request);
         request.extensions_mut().insert(Peer { remote: self.peer, local: self.local });
         let problem = match self.kind {
             _ if health::is_probe(request.method(), request.uri().path()) => None,

@@ -10,6 +10,7 @@ use axum::routing::{get, post};
 use bytes::Bytes;
 use gembridge_api::frontend::Frontend;
 use gembridge_api::guard::GuardConfig;
+use gembridge_api::guard::body::Media;
 use gembridge_api::guard::rate::Rate;
 use gembridge_api::identity::RequestId;
 use gembridge_api::problem::{Kind, Problem};
@@ -139,4 +140,16 @@ async fn r13_a_server_that_drains_answers_in_the_envelope_of_the_route() {
     open.closed().await;
     stage.gate.add_permits(1);
     assert_eq!(running.reply().await.status, 200);
+}
+
+#[tokio::test]
+async fn a_frontend_whose_protocol_never_looked_takes_bodies_of_any_type() {
+    let (server, guard) = config();
+    let stage = TestServer::beside(server, guard, [Frontend { media: Media::Any, ..toy() }]);
+    for kind in [&["content-type: application/x-www-form-urlencoded"][..], &["content-type: text/plain"], &[]] {
+        let headers: Vec<&str> = kind.iter().copied().chain(["content-length: 2"]).collect();
+        let asked = with_key("POST /toy/small", &headers) + "{}";
+        let reply = stage.ask(&asked).await;
+        assert_eq!((reply.status, reply.body.as_str()), (200, "2"), "{kind:?}");
+    }
 }

@@ -172,6 +172,36 @@ async fn an_operator_on_this_machine_is_counted_only_where_the_limit_is_for_ever
 }
 
 #[tokio::test]
+async fn s7_a_key_in_the_path_lets_in_and_is_in_no_answer() {
+    let stage = TestServer::start();
+    for (line, headers, status, body) in [
+        (format!("GET /k/{KEY}/who"), vec![], 200, "ann"),
+        (format!("GET /k/{KEY}//who?x=1"), vec![], 200, "ann"),
+        (format!("GET /k/{KEY}/who"), vec![format!("x-api-key: {OTHER_KEY}")], 400, "two different keys"),
+        (format!("GET /k/{KEY}/nowhere"), vec![], 404, "nothing at `/nowhere`"),
+        ("GET /k/wrong/who".to_owned(), vec![], 401, "invalid API key"),
+        ("GET /k//who".to_owned(), vec![], 401, "missing API key"),
+    ] {
+        let headers: Vec<&str> = headers.iter().map(String::as_str).collect();
+        let reply = stage.ask(&request(&line, &headers)).await;
+        assert_eq!(reply.status, status, "{line} {headers:?}: {}", reply.body);
+        assert!(reply.body.contains(body) && !reply.body.contains(KEY), "{}", reply.body);
+    }
+}
+
+#[tokio::test]
+async fn s28_what_there_is_may_be_asked_often_and_takes_nothing_from_work() {
+    let (server, guard) = config();
+    let stage = TestServer::with(server, GuardConfig { rate: Some(Rate { requests: 2, ..many() }), ..guard });
+    for remaining in (0..20).rev() {
+        let reply = stage.ask(&with_key("GET /facts", &[])).await;
+        assert_eq!((reply.status, reply.header("x-ratelimit-remaining")), (200, Some(remaining.to_string().as_str())));
+    }
+    assert_eq!(stage.ask(&with_key("GET /facts", &[])).await.status, 429);
+    assert_eq!(stage.ask(&with_key("GET /who", &[])).await.header("x-ratelimit-remaining"), Some("1"));
+}
+
+#[tokio::test]
 async fn s28_the_limit_is_told_kept_and_not_widened_by_a_spoofed_address() {
     let (server, guard) = config();
     let stage = TestServer::with(server, GuardConfig { rate: Some(Rate { requests: 3, ..many() }), ..guard });

@@ -126,7 +126,8 @@ fn routes(gate: &Arc<Semaphore>, on_arrival: watch::Sender<usize>, on_drop: &mps
         .route("/stream", get(move || async move { Body::new(Stream::Endless(Sent { first: true, on_drop })) }))
         .route("/flood", get(|| async { Body::new(Stream::Flood) }));
     let large = Router::new().route("/large", post(|body: Bytes| async move { body.len().to_string() }));
-    Frontend { small, large, ..Frontend::default() }
+    let metadata = Router::new().route("/facts", get(|| async { "facts" }));
+    Frontend { small, large, metadata, ..Frontend::default() }
 }
 
 async fn panics() -> &'static str {

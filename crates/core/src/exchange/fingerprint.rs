@@ -6,6 +6,7 @@
 //! one: a fingerprint is compared only with those of the same owner, nobody ever sees one, and a long history is
 //! hashed on every request, where a stronger hash would cost as much as reading the request does.
 
+use std::borrow::Cow;
 use std::hash::{BuildHasher as _, RandomState};
 
 use twox_hash::xxhash3_128::Hasher;
@@ -143,10 +144,11 @@ impl Fingerprint {
         }
     }
 
-    /// Ids are left out: a call is what was called, and clients may count them anew.
+    /// Ids are left out: a call is what was called, and clients may count them anew. Clients also parse the arguments and
+    /// write them again, with other space between the parts.
     fn call(&mut self, tool: &str, arguments: &str) {
         self.words.write(&[CALL]);
-        self.fields(&[tool, arguments]);
+        self.fields(&[tool, &without_space(arguments)]);
     }
 
     fn fields(&mut self, fields: &[&str]) {
@@ -171,6 +173,24 @@ impl Fingerprint {
             Role::Tool => &[MESSAGE, b't'],
         });
     }
+}
+
+/// JSON without the space between its parts.
+fn without_space(json: &str) -> Cow<'_, str> {
+    if !json.contains([' ', '\n', '\r', '\t']) {
+        return Cow::Borrowed(json);
+    }
+    let (mut is_inside, mut is_escaped) = (false, false);
+    let is_kept = |character: &char| {
+        match character {
+            _ if is_escaped => is_escaped = false,
+            '\\' => is_escaped = is_inside,
+            '"' => is_inside = !is_inside,
+            _ => {}
+        }
+        is_inside || !character.is_ascii_whitespace()
+    };
+    Cow::Owned(json.chars().filter(is_kept).collect())
 }
 
 /// Most texts have no space around them, and their first and last byte tell.
@@ -256,6 +276,18 @@ mod tests {
                 }
                 assert_eq!(growing.end().mark(), whole.mark(), "{length} bytes in pieces of {piece}");
             }
+        }
+    }
+
+    #[test]
+    fn arguments_that_a_client_wrote_again_are_the_same() {
+        for (one, other, same) in [
+            (r#"{"a":[1,"x y"]}"#, "{ \"a\": [1,\n \"x y\"]\t}", true),
+            (r#"{"a":"x y"}"#, r#"{"a":"xy"}"#, false),
+            (r#"{"a":"\" b"}"#, r#"{"a": "\" b"}"#, true),
+            (r#"{"a":"\\","b":1}"#, r#"{"a":"\\", "b": 1}"#, true),
+        ] {
+            assert_eq!(without_space(one) == without_space(other), same, "{one} and {other}");
         }
     }
 

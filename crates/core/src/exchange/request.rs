@@ -70,7 +70,7 @@ pub enum ToolChoice {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallIds {
     Told,
-    /// It is not, and comes back with its history alone.
+    /// It is not, or forgets them, and comes back with its history alone.
     Missing,
 }
 

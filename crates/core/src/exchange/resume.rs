@@ -174,14 +174,15 @@ impl TurnStarter<'_> {
     }
 }
 
-/// The ids of the calls that wait, by the names of their tools.
+/// The ids of the calls that wait, by the names of their tools: where one was called several times, in the order of its calls.
 async fn named(
     handle: &SessionHandle,
     results: Vec<(String, ToolReturn)>,
 ) -> Result<Option<Vec<(CallId, ToolReturn)>>, Error> {
-    let waiting = handle.describe().await?.parked;
+    let mut waiting = handle.describe().await?.parked;
     let id = |(tool, result): (String, ToolReturn)| {
-        waiting.iter().find(|call| *call.tool == *tool).map(|call| (call.id, result))
+        let at = waiting.iter().position(|call| *call.tool == *tool)?;
+        Some((waiting.remove(at).id, result))
     };
     Ok(results.into_iter().map(id).collect())
 }

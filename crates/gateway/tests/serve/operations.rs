@@ -54,19 +54,25 @@ fn what_is_refused_for_its_rate_is_counted() {
     let home = Home::for_serving();
     fs::write(home.config("gembridge.toml"), "[limits]\nrequests = 3\n").unwrap();
     let gateway = home.serve();
-    let statuses: Vec<_> = (0..5).map(|_| gateway.get("/v1/models")).collect();
+    let statuses: Vec<_> = (0..5).map(|_| gateway.get("/v1/nothing")).collect();
     assert_eq!(statuses.iter().filter(|answer| answer.status == 429).count(), 2);
     let refused = statuses.last().unwrap();
     assert!(refused.header("retry-after").is_some() && refused.header("x-ratelimit-remaining") == Some("0"));
     assert_eq!(refused.code(), "rate_limit_exceeded");
     assert_eq!(gateway.ask("GET", "/health", &[], None).status, 200, "health is not limited");
+    let listed: Vec<_> = (0..31).map(|_| gateway.get("/v1/models").status).collect();
+    assert_eq!(
+        listed.iter().filter(|status| **status == 429).count(),
+        1,
+        "what there is, is counted apart: {listed:?}"
+    );
 }
 
 #[test]
 fn the_operators_own_programs_ask_as_often_as_they_like_and_guests_do_not() {
     let gateway = Home::new().serve();
     let guest = gateway.home.key("ann");
-    let refused = |key: &str| (0..130).filter(|_| gateway.get_as(key, "/v1/models").status == 429).count();
+    let refused = |key: &str| (0..130).filter(|_| gateway.get_as(key, "/v1/nothing").status == 429).count();
     assert_eq!(refused(&gateway.key), 0);
     assert_eq!(refused(&guest), 30);
 }

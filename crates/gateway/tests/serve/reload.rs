@@ -41,7 +41,7 @@ fn r25_a_key_file_that_breaks_locks_nobody_out() {
 #[test]
 fn r25_a_hang_up_takes_over_rates_and_names_what_waits_for_a_restart() {
     let mut gateway = Home::for_serving().serve();
-    let limit = |gateway: &Gateway| gateway.get("/v1/models").header("x-ratelimit-limit").map(str::to_owned);
+    let limit = |gateway: &Gateway| gateway.get("/v1/nothing").header("x-ratelimit-limit").map(str::to_owned);
     assert_ne!(limit(&gateway).as_deref(), Some("4321"));
     let text = "limits.requests = 4321\nlimits.turns = 3\nlog.level = 'debug'\n[server]\nhosts = ['one.example']\n[agents.mine]\ncommand = 'x'\n";
     fs::write(gateway.home.config("gembridge.toml"), text).unwrap();
