@@ -10,7 +10,6 @@ use axum::response::Response;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::guard::body::Media;
 use crate::identity::RequestId;
 use crate::problem::{Kind, Problem};
 
@@ -34,6 +33,15 @@ pub struct Frontend {
     pub metadata: Router,
     /// A key, or a ticket: where a WebSocket begins.
     pub websocket: Router,
+}
+
+/// What a body may say that it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Media {
+    #[default]
+    Json,
+    /// Whatever its sender calls it: some protocols never looked, and their clients send a form's type with JSON.
+    Any,
 }
 
 impl Default for Frontend {

@@ -36,7 +36,7 @@ use http_body::Body as _;
 use tower_service::Service;
 
 use self::address::Proxies;
-use self::body::{Bodies, BodyLimits, BodySize, Media, check_media};
+use self::body::{Bodies, BodyLimits, BodySize, check_media};
 use self::host::{Hosts, Via};
 pub use self::layer::{GuardLayer, Renderer};
 use self::meters::Meters;
@@ -48,7 +48,7 @@ use self::refused_body::PendingBody;
 use self::response_watch::Revocation;
 use self::ticket::{Ticket, Tickets};
 use crate::admin::operator::RefusedOrigin;
-use crate::frontend::Render;
+use crate::frontend::{Media, Render};
 use crate::identity::{Identity, RequestId};
 use crate::keys::{KeyLease, KeyRing};
 use crate::path_key::PathKey;

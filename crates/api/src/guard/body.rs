@@ -13,6 +13,7 @@ use http_body_util::BodyExt;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::memory_budget::{BodyCharge, Charge, Full, MemoryAccount, MemoryBudget};
+use crate::frontend::Media;
 use crate::identity::Identity;
 use crate::problem::{Kind, Problem};
 
@@ -56,15 +57,6 @@ impl BodyLimits {
         let earned = Duration::from_secs_f64(count(received) / f64::from(self.floor.max(1)));
         (start + self.idle + earned).min(latest + self.idle)
     }
-}
-
-/// What a body may say that it is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Media {
-    #[default]
-    Json,
-    /// Whatever its sender calls it: some protocols never looked, and their clients send a form's type with JSON.
-    Any,
 }
 
 /// How large the body of a request to a route may be.

@@ -7,6 +7,8 @@ use std::time::Duration;
 /// All in all: whoever starts a gateway waits for this.
 const PATIENCE: Duration = Duration::from_millis(500);
 const LONGEST: u64 = 4_096;
+/// Every answer of a gateway has it, and none of those that it resembles.
+const OURS: &str = "x-request-id";
 
 /// What is known by what it answers.
 pub fn of(mut address: SocketAddr) -> Option<&'static str> {
@@ -16,7 +18,8 @@ pub fn of(mut address: SocketAddr) -> Option<&'static str> {
         SocketAddr::V4(_) | SocketAddr::V6(_) => {}
     }
     let answers = |path: &str, sign: &str| ask(address, path).is_some_and(|answer| answer.contains(sign));
-    if answers("/", "Ollama is running") {
+    let is_ollama = |answer: String| answer.contains("Ollama is running") && !answer.contains(OURS);
+    if ask(address, "/").is_some_and(is_ollama) {
         Some("Ollama")
     } else if answers("/health", "gembridge") || answers("/v1/models", "gembridge keys") {
         Some("another gembridge")
@@ -29,7 +32,9 @@ fn ask(address: SocketAddr, path: &str) -> Option<String> {
     let mut stream = TcpStream::connect_timeout(&address, PATIENCE).ok()?;
     stream.set_read_timeout(Some(PATIENCE)).ok()?;
     stream.set_write_timeout(Some(PATIENCE)).ok()?;
-    write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").ok()?;
+    // In one piece: a listener that reads once has all of it.
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).ok()?;
     let mut answer = Vec::new();
     // What came before a timeout counts.
     stream.take(LONGEST).read_to_end(&mut answer).ok();
