@@ -25,7 +25,7 @@ pub(crate) use open_calls::OpenCalls;
 pub use source::Source;
 pub(crate) use template::{HOLE, Template};
 pub(crate) use tool::{LARGEST_SCHEMA, check_names, client_tool, keep, schema};
-pub(crate) use words::{Ignored, brief, place, shortened};
+pub(crate) use words::{Ignored, brief, check_stop, place, shortened};
 
 #[derive(Clone, Debug)]
 pub struct DialectConfig {

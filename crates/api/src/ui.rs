@@ -1,5 +1,6 @@
 //! The chat page at `/`: its shell and its parts, from the binary alone. What it shows needs a key; the page itself does
-//! not, since a browser cannot send one before it has drawn the field for it.
+//! not, since a browser cannot send one before it has drawn the field for it. Programs that want no page get the line by which
+//! they know that something is there.
 
 use axum::Router;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -40,7 +41,14 @@ mod described {
     pub(super) fn page() {}
 }
 
+/// What programs look for at this address that talk to Ollama. Browsers say that they want a page.
+const RUNNING: &str = "Ollama is running";
+
 fn page(files: Files, headers: &HeaderMap) -> Response {
+    let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    if !accepted.into_iter().any(|value| value.contains("text/html")) {
+        return static_response("text/plain; charset=utf-8", FRESH, RUNNING.as_bytes());
+    }
     match find(files, "index.html") {
         // The shell names its parts by their content, so it alone must be asked for each time.
         Some(_) => file(files, "index.html", FRESH, headers),
@@ -141,12 +149,28 @@ mod tests {
     fn parts_are_kept_and_the_shell_is_asked_for_again() {
         let caching = |response: Response| response.headers()[header::CACHE_CONTROL].to_str().unwrap().to_owned();
         assert!(caching(part(BUILT, "a.js", &HeaderMap::new())).contains("immutable"));
-        assert_eq!(caching(page(BUILT, &HeaderMap::new())), "no-cache");
+        assert_eq!(caching(page(BUILT, &browser())), "no-cache");
+    }
+
+    fn browser() -> HeaderMap {
+        [(header::ACCEPT, HeaderValue::from_static("text/html,*/*;q=0.8"))].into_iter().collect()
+    }
+
+    #[test]
+    fn browsers_get_the_page_and_programs_a_line() {
+        let kind =
+            |headers: &HeaderMap| page(BUILT, headers).headers()[header::CONTENT_TYPE].to_str().unwrap().to_owned();
+        assert!(kind(&browser()).starts_with("text/html"));
+        for accepted in ["*/*", "application/json"] {
+            let headers = [(header::ACCEPT, HeaderValue::from_static(accepted))].into_iter().collect();
+            assert!(kind(&headers).starts_with("text/plain"), "{accepted}");
+        }
+        assert!(kind(&HeaderMap::new()).starts_with("text/plain"));
     }
 
     #[test]
     fn a_page_that_was_not_built_says_how_to_build_it() {
-        let response = page(&[], &HeaderMap::new());
+        let response = page(&[], &browser());
         assert_eq!(response.status(), StatusCode::OK);
         assert!(ABSENT.contains("make run"));
         assert_eq!(response.headers()[header::CONTENT_SECURITY_POLICY], POLICY);

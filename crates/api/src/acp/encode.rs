@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 use super::error::Refusal;
 use crate::websocket::write_header;
 
-pub use facts::{agent_entry, execution, iso, new_session, session_entry};
+pub use facts::{agent_entry, execution, new_session, session_entry};
 
 pub use template::Template;
 

@@ -3,6 +3,7 @@
 use serde::Deserialize;
 
 use crate::json::Unknown;
+use crate::problem::Problem;
 
 /// Both ends of a reader's message: what it met, which may be a whole image, and where.
 pub(crate) fn shortened(message: &str) -> String {
@@ -54,5 +55,19 @@ impl Ignored {
 
     pub(crate) fn into_names(self) -> Vec<String> {
         self.0
+    }
+}
+
+/// What may have to be held back of an answer.
+const LONGEST_STOP: usize = 1_024;
+
+/// Refuses texts that cannot end an answer. `field` has them.
+pub(crate) fn check_stop(stop: &[String], field: &str) -> Result<(), Problem> {
+    match stop.iter().find(|text| text.is_empty() || text.len() > LONGEST_STOP) {
+        Some(text) => {
+            let message = format!("a text of `{field}` has {} bytes; each may have 1 to {LONGEST_STOP}", text.len());
+            Err(Problem::invalid(field, message))
+        }
+        None => Ok(()),
     }
 }

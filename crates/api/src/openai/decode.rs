@@ -109,17 +109,9 @@ fn stop(request: &ChatRequest<'_>) -> Result<Vec<String>, Problem> {
         Some(OneOrMany::One(text)) => vec![String::from(&**text)],
         Some(OneOrMany::Many(texts)) => texts.iter().map(|text| String::from(&**text)).collect(),
     };
-    match stop.iter().find(|text| text.is_empty() || text.len() > LONGEST_STOP) {
-        Some(text) => {
-            let message = format!("a text of `stop` has {} bytes; each may have 1 to {LONGEST_STOP}", text.len());
-            Err(Problem::invalid("stop", message))
-        }
-        None => Ok(stop),
-    }
+    dialect::check_stop(&stop, "stop")?;
+    Ok(stop)
 }
-
-/// What may have to be held back of an answer.
-const LONGEST_STOP: usize = 1_024;
 
 fn limit(request: &ChatRequest<'_>) -> Result<Option<TokenLimit>, Problem> {
     let limit = match (request.max_completion_tokens, request.max_tokens) {

@@ -4,6 +4,7 @@
 mod acp;
 mod api;
 mod gateway;
+mod ollama;
 mod openai;
 mod plain_text;
 
@@ -17,6 +18,7 @@ use serde_json::json;
 use self::acp::Acp;
 use self::api::{Api, Ask, FailedKind, Questions, Said};
 use self::gateway::{Gateway, Setup};
+use self::ollama::Ollama;
 use self::openai::OpenAi;
 use self::plain_text::PlainText;
 use crate::acp::support::asks;
@@ -247,6 +249,17 @@ mod openai_stream {
     every_api!(super::OpenAi<true>);
     apis_that_stream!(super::OpenAi<true>);
     apis_with_client_tools!(super::OpenAi<true>);
+}
+
+mod ollama_whole {
+    every_api!(super::Ollama<false>);
+    apis_with_client_tools!(super::Ollama<false>);
+}
+
+mod ollama_stream {
+    every_api!(super::Ollama<true>);
+    apis_that_stream!(super::Ollama<true>);
+    apis_with_client_tools!(super::Ollama<true>);
 }
 
 mod plain_text_api {

@@ -1,10 +1,11 @@
 //! What agents and sessions are, for clients that choose among them.
 
-use gembridge_core::model::{Mode, Model, SessionFacts, Timestamp};
+use gembridge_core::model::{Mode, Model, SessionFacts};
 use gembridge_core::session::{SessionStatus, SessionView, TurnState};
 use serde_json::{Value, json};
 
 use crate::acp::{AgentCard, Execution};
+use crate::iso_time::iso;
 
 /// The members of a `session/new` result that tell what the session can be.
 pub fn new_session(result: &mut Value, facts: &SessionFacts) {
@@ -92,10 +93,4 @@ pub fn session_entry(view: &SessionView) -> Value {
         "followers": view.watchers.count(),
         "openRequests": open_asks,
     })
-}
-
-/// As people and their tools write a time.
-pub fn iso(at: Timestamp) -> String {
-    let millis = i64::try_from(at.0).unwrap_or(i64::MAX);
-    jiff::Timestamp::from_millisecond(millis).unwrap_or_default().to_string()
 }

@@ -9,13 +9,14 @@ use gembridge_core::session::{Description, NewSession, SessionHandle, TurnState}
 use serde_json::{Value, json};
 
 use super::RequestContext;
-use crate::acp::encode::{self, execution, iso};
+use crate::acp::encode::{self, execution};
 use crate::acp::error::Refusal;
 use crate::acp::replay::{self, Window};
 use crate::acp::subscription::{Announce, Subscription, Taken, When};
 use crate::acp::wire::{self, ReplayWish, Wishes};
 use crate::acp::{AgentCard, ClientServers, Execution, WorkInCwd};
 use crate::identity::Rank;
+use crate::iso_time::iso;
 
 /// Sessions that one page of a list holds.
 const PAGE: usize = 100;

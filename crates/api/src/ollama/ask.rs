@@ -1,0 +1,151 @@
+//! `POST /api/chat` and `POST /api/generate`: a conversation or a prompt in, the next answer out.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderValue, Response, header};
+use bytes::Bytes;
+use gembridge_core::exchange::{self, NamedSession, Plan};
+use gembridge_core::model::Timestamp;
+
+use super::decode::{self, AskOptions, Kinds};
+use super::encode::{Clock, Head, Lines, Shape, Thoughts, WholeAnswer};
+use super::{error, wire};
+use crate::dialect::{Caller, Dialects, Source, media};
+use crate::identity::RequestId;
+use crate::iso_time::iso;
+use crate::problem::{Kind, Problem};
+
+/// One JSON object in each line.
+pub(super) const LINES: HeaderValue = HeaderValue::from_static("application/x-ndjson");
+
+pub(super) async fn chat(State(dialects): State<Arc<Dialects>>, request: Request) -> Response<Body> {
+    respond(dialects, request, Kinds::Chat).await
+}
+
+pub(super) async fn generate(State(dialects): State<Arc<Dialects>>, request: Request) -> Response<Body> {
+    respond(dialects, request, Kinds::Generate).await
+}
+
+async fn respond(dialects: Arc<Dialects>, request: Request, kind: Kinds) -> Response<Body> {
+    let (mut parts, body) = request.into_parts();
+    let id = parts.extensions.get().copied().unwrap_or_else(RequestId::fresh);
+    let answer = match Caller::new(dialects, id, &mut parts.extensions) {
+        Ok(caller) => answer(caller, &parts.headers, body, kind).await,
+        Err(unknown) => Err(unknown),
+    };
+    answer.unwrap_or_else(|problem| error::response(&problem, &id))
+}
+
+/// What is to be done about a request.
+enum Task {
+    /// Nothing is said in it: the model is there, and the client is told so.
+    Load {
+        head: Head,
+        reason: &'static str,
+        stream: bool,
+    },
+    Answer {
+        head: Head,
+        options: Box<AskOptions>,
+        plan: Box<Plan>,
+    },
+}
+
+async fn answer(caller: Caller, headers: &HeaderMap, body: Body, kind: Kinds) -> Result<Response<Body>, Problem> {
+    let clock = Clock::started();
+    let session = caller.named_session(headers).await;
+    let (caller, task) = caller.read(body, move |caller, body| understand(caller, body, session, kind, clock)).await?;
+    match task {
+        Task::Load { head, reason, stream } => Ok(loaded(&head, reason, stream)),
+        Task::Answer { head, options, plan } => carry_out(caller, head, &options, *plan).await,
+    }
+}
+
+/// Reads the request, once: what it wants, who answers, and what the agent is told. Nothing waits here.
+fn understand(
+    caller: &Caller,
+    body: &Bytes,
+    session: Result<Option<NamedSession>, Problem>,
+    kind: Kinds,
+    clock: Clock,
+) -> Result<Task, Problem> {
+    let request: wire::Ask<'_> = decode::parse(body)?;
+    caller.note_asked(request.model.as_deref(), request.stream.unwrap_or(true));
+    let session = session?;
+    let options = decode::options(&request, kind)?;
+    let exchanges = &caller.dialects.exchanges;
+    let name = decode::catalog_name(&options.model, exchanges.catalog());
+    let resolved = caller.resolve(&name, session.as_ref(), 1).map_err(error::problem)?;
+    let head = head(&options, kind, clock);
+    if let Some(reason) = decode::load(&request, kind) {
+        return Ok(Task::Load { head, reason, stream: options.stream });
+    }
+    let conversation = match kind {
+        Kinds::Chat => decode::conversation(&request, Source(body))?,
+        Kinds::Generate => decode::generation(&request, Source(body))?,
+    };
+    if let Some(abilities) = exchanges.catalog().abilities(&resolved.agent) {
+        let place = |at| format!("messages[{at}].images");
+        media::check_abilities(&conversation.messages, abilities, resolved.agent.as_str(), place)?;
+    }
+    let plan = exchanges.plan(exchange::Request {
+        principal: caller.identity.principal.clone(),
+        viewer: caller.identity.viewer(),
+        resolved,
+        session,
+        history: conversation.messages.into(),
+        follow_up: conversation.follow_up,
+        tools: options.tools.clone(),
+        output: options.format.clone(),
+        stop: options.stop.clone(),
+        limit: options.limit,
+        answers: 1,
+    });
+    Ok(Task::Answer { head, options: Box::new(options), plan: Box::new(plan.map_err(error::problem)?) })
+}
+
+fn head(options: &AskOptions, kind: Kinds, clock: Clock) -> Head {
+    Head {
+        model: options.model.clone(),
+        created_at: iso(Timestamp::now()),
+        shape: match kind {
+            Kinds::Chat => Shape::Chat,
+            Kinds::Generate => Shape::Generate,
+        },
+        thoughts: if options.thoughts { Thoughts::Shown } else { Thoughts::LeftOut },
+        clock,
+    }
+}
+
+fn loaded(head: &Head, reason: &'static str, stream: bool) -> Response<Body> {
+    let mut body = head.last(reason, None);
+    if stream {
+        body.push(b'\n');
+    }
+    let kind = if stream { LINES } else { HeaderValue::from_static("application/json") };
+    let mut response = Response::new(Body::from(body));
+    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    response
+}
+
+async fn carry_out(
+    mut caller: Caller,
+    head: Head,
+    options: &AskOptions,
+    plan: Plan,
+) -> Result<Response<Body>, Problem> {
+    let resolved = plan.resolved.clone();
+    let mut exchange = caller.start(plan).map_err(error::problem)?;
+    if options.stream {
+        let response = caller.stream(exchange, Lines::new(head), LINES, &options.ignored, &resolved);
+        return response.await.map_err(error::problem);
+    }
+    let mut body = WholeAnswer::new(head);
+    exchange.finish(&mut body).await.map_err(error::problem)?;
+    let body = body
+        .encode(exchange.tokens())
+        .map_err(|error| Problem::new(Kind::Agent, format!("the agent's text is not sound JSON: {error}")))?;
+    Ok(caller.whole(body, &options.ignored, &resolved, &exchange))
+}
