@@ -2,7 +2,8 @@
 
 import { readFileSync } from 'node:fs';
 
-export const baseURL = `${process.env.GEMBRIDGE_URL}/v1`;
+export const url = process.env.GEMBRIDGE_URL;
+export const baseURL = `${url}/v1`;
 export const apiKey = process.env.GEMBRIDGE_KEY;
 export const model = process.env.GEMBRIDGE_AGENT;
 

@@ -8,7 +8,8 @@ import sys
 import traceback
 from pathlib import Path
 
-BASE_URL = os.environ["GEMBRIDGE_URL"] + "/v1"
+URL = os.environ["GEMBRIDGE_URL"]
+BASE_URL = URL + "/v1"
 KEY = os.environ["GEMBRIDGE_KEY"]
 MODEL = os.environ["GEMBRIDGE_AGENT"]
 

@@ -10,4 +10,5 @@ mod departures;
 mod documents;
 mod errors;
 mod everyday;
+mod ollama;
 mod tools;
