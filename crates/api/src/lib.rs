@@ -14,6 +14,7 @@ mod iso_time;
 mod json;
 pub mod jsonrpc;
 pub mod keys;
+pub mod messages;
 pub mod ollama;
 pub mod openai;
 mod path;

@@ -24,6 +24,16 @@ pub fn json(value: &impl Serialize) -> serde_json::Result<Vec<u8>> {
     Ok(event)
 }
 
+/// Appends an event with a name. Its data is JSON, which a serialiser writes without line ends.
+pub fn named(out: &mut BytesMut, name: &str, json: &[u8]) {
+    out.reserve(name.len() + json.len() + 18);
+    out.put_slice(b"event: ");
+    out.put_slice(name.as_bytes());
+    out.put_slice(b"\ndata: ");
+    out.put_slice(json);
+    out.put_slice(b"\n\n");
+}
+
 fn data_lines(out: &mut BytesMut, mut data: &[u8]) {
     out.reserve(data.len() + 16);
     loop {

@@ -117,7 +117,7 @@ fn front_ends_core_and_process_know_no_product() {
 }
 
 /// The folders of `crates/api/src` that each speak one protocol to clients.
-const FRONTENDS: &[&str] = &["acp", "ollama", "openai"];
+const FRONTENDS: &[&str] = &["acp", "messages", "ollama", "openai"];
 
 /// Which modules at the top of `crates/api/src` each of them uses, tests and comments left out.
 fn module_uses() -> BTreeMap<String, BTreeSet<String>> {

@@ -4,6 +4,7 @@
 mod acp;
 mod api;
 mod gateway;
+mod messages;
 mod ollama;
 mod openai;
 mod plain_text;
@@ -18,6 +19,7 @@ use serde_json::json;
 use self::acp::Acp;
 use self::api::{Api, Ask, FailedKind, Questions, Said};
 use self::gateway::{Gateway, Setup};
+use self::messages::Messages;
 use self::ollama::Ollama;
 use self::openai::OpenAi;
 use self::plain_text::PlainText;
@@ -249,6 +251,17 @@ mod openai_stream {
     every_api!(super::OpenAi<true>);
     apis_that_stream!(super::OpenAi<true>);
     apis_with_client_tools!(super::OpenAi<true>);
+}
+
+mod messages_whole {
+    every_api!(super::Messages<false>);
+    apis_with_client_tools!(super::Messages<false>);
+}
+
+mod messages_stream {
+    every_api!(super::Messages<true>);
+    apis_that_stream!(super::Messages<true>);
+    apis_with_client_tools!(super::Messages<true>);
 }
 
 mod ollama_whole {

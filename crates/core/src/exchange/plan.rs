@@ -31,6 +31,11 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// About how many tokens a model reads of the request.
+    pub fn input_tokens(&self) -> u64 {
+        token_estimate::tokens(self.options.request)
+    }
+
     /// Whether a session is made for it.
     pub(super) fn needs_new_session(&self) -> bool {
         self.answers.iter().any(|answer| matches!(answer.route, Route::New { .. }))

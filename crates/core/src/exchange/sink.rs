@@ -18,6 +18,8 @@ pub trait AnswerSink {
     fn refusal(&mut self, answer: usize, escaped: &[u8]);
     /// A call of a tool, `number` among those of the answer.
     fn call(&mut self, answer: usize, number: usize, call: &ClientCall);
+    /// The text of the client's that ends the answer. Comes before its end, which is [`Finish::Stop`].
+    fn stop_sequence(&mut self, _answer: usize, _text: &str) {}
     fn finish(&mut self, answer: usize, finish: Finish);
 }
 
@@ -99,6 +101,10 @@ impl<S: AnswerSink> AnswerPieces<'_, S> {
 
     pub(super) fn refusal(&mut self, escaped: &[u8]) {
         self.sink.refusal(self.answer, escaped);
+    }
+
+    pub(super) fn stop_sequence(&mut self, text: &str) {
+        self.sink.stop_sequence(self.answer, text);
     }
 
     pub(super) fn call(&mut self, number: usize, call: &ClientCall) {

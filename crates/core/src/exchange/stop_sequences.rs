@@ -9,6 +9,8 @@ pub(super) struct StopSequences {
     stop: Vec<String>,
     /// The end of the text so far, as far as it may be the beginning of a stop.
     held: String,
+    /// The one that ended the answer.
+    found: Option<String>,
     room: Option<Room>,
 }
 
@@ -33,7 +35,26 @@ impl StopSequences {
         }
         let room =
             limit.map(|limit| Room { quarters: limit.tokens.saturating_mul(estimate::TOKEN), counts: limit.counts });
-        Some(Self { stop, held: String::new(), room })
+        Some(Self { stop, held: String::new(), found: None, room })
+    }
+
+    /// The text that ended the answer, where one did.
+    pub(super) fn found(&self) -> Option<&str> {
+        self.found.as_deref()
+    }
+
+    /// Whether all of a text may go out as it is, which then is counted. `false`: it has to be looked at.
+    pub(super) fn takes_whole(&mut self, text: &str) -> bool {
+        match &mut self.room {
+            Some(room) if self.stop.is_empty() => match room.quarters.checked_sub(estimate::of_text(text)) {
+                Some(rest) => {
+                    room.quarters = rest;
+                    true
+                }
+                None => false,
+            },
+            Some(_) | None => false,
+        }
     }
 
     pub(super) fn text(&mut self, text: &str) -> Passed {
@@ -69,8 +90,9 @@ impl StopSequences {
         }
         let mut all = std::mem::take(&mut self.held);
         all.push_str(text);
-        if let Some(at) = first_stop(&all, &self.stop) {
+        if let Some((at, stop)) = first_stop(&all, &self.stop) {
             all.truncate(at);
+            self.found = Some(stop.to_owned());
             return (all, Some(Finish::Stop));
         }
         let held = self.stop.iter().map(|stop| overlap(&all, stop)).max().unwrap_or(0);
@@ -80,9 +102,9 @@ impl StopSequences {
 }
 
 /// Where the stop begins that is complete first: the one that ends the answer however the text comes in pieces.
-fn first_stop(text: &str, stops: &[String]) -> Option<usize> {
-    let found = stops.iter().filter_map(|stop| text.find(stop.as_str()).map(|start| (start + stop.len(), start)));
-    found.min().map(|(_, start)| start)
+fn first_stop<'s>(text: &str, stops: &'s [String]) -> Option<(usize, &'s str)> {
+    let found = stops.iter().filter_map(|stop| text.find(stop.as_str()).map(|start| (start + stop.len(), start, stop)));
+    found.min().map(|(_, start, stop)| (start, stop.as_str()))
 }
 
 /// How much of the end of `text` is the beginning of `stop`, in bytes.
@@ -132,11 +154,12 @@ mod tests {
             stop in prop::collection::vec("[abé]{1,4}", 1..4),
         ) {
             let whole = pieces.concat();
-            let first = first_stop(&whole, &stop);
-            let mut cut = StopSequences::new(stop, None).unwrap();
+            let first = first_stop(&whole, &stop).map(|(at, _)| at);
+            let mut cut = StopSequences::new(stop.clone(), None).unwrap();
             let (out, end) = run(&mut cut, &pieces);
             prop_assert_eq!(&out, &whole[..first.unwrap_or(whole.len())]);
             prop_assert_eq!(end.is_some(), first.is_some());
+            prop_assert_eq!(cut.found(), first_stop(&whole, &stop).map(|(_, stop)| stop));
         }
 
         #[test]
@@ -156,6 +179,8 @@ mod tests {
             let mut cut = StopSequences::new(Vec::new(), Some(TokenLimit { tokens, counts: Counts::Text })).unwrap();
             let (out, end) = run(&mut cut, &pieces);
             prop_assert_eq!(end == Some(Finish::Length), out.len() < whole.len());
+            let mut quick = StopSequences::new(Vec::new(), Some(TokenLimit { tokens, counts: Counts::Text })).unwrap();
+            prop_assert_eq!(pieces.iter().all(|piece| quick.takes_whole(piece)), end.is_none());
             prop_assert_eq!(out, expected);
         }
     }

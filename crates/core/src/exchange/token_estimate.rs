@@ -3,6 +3,7 @@
 //! Agents have no tokenizer for us. A character of ASCII counts as a quarter of a token, any other as one: near the
 //! truth for prose in most languages, and the same for everybody.
 
+use super::Exchanges;
 use crate::model::{ClientTool, Content, Message, Part};
 
 /// Counted in quarters, so that pieces add up to the same as their whole.
@@ -31,6 +32,13 @@ pub(super) fn of_request(history: &[Message], tools: &[ClientTool]) -> u64 {
         of_text(&tool.name) + tool.description.as_deref().map_or(0, of_text) + schema
     };
     said + tools.iter().map(tool).sum::<u64>()
+}
+
+impl Exchanges {
+    /// About how many tokens a model reads of a request.
+    pub fn tokens_of_request(history: &[Message], tools: &[ClientTool]) -> u64 {
+        tokens(of_request(history, tools))
+    }
 }
 
 /// So many quarters in whole tokens.

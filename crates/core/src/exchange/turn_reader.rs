@@ -179,7 +179,8 @@ impl TurnReader {
             return None;
         }
         self.refused.went_on();
-        if self.stop.is_some() || self.held.is_some() {
+        let goes_out_as_it_is = self.held.is_none() && self.stop.as_mut().is_none_or(|stop| stop.takes_whole(&plain));
+        if !goes_out_as_it_is {
             return self.say(&plain, out);
         }
         if let Some(fingerprint) = &mut self.fingerprint {
@@ -239,6 +240,9 @@ impl TurnReader {
             self.tokens.text(&passed.text);
             self.mid_line = !passed.text.ends_with('\n');
             out.text(&Text::plain(passed.text).to_escaped());
+        }
+        if let Some(found) = self.stop.as_ref().and_then(StopSequences::found).filter(|_| passed.end.is_some()) {
+            out.stop_sequence(found);
         }
         passed.end
     }

@@ -10,7 +10,7 @@ use axum::middleware::{Next, from_fn};
 use axum::response::Response;
 use gembridge_api::dialect::{DialectConfig, Dialects};
 use gembridge_api::identity::{Identity, Rank};
-use gembridge_api::{ollama, openai};
+use gembridge_api::{messages, ollama, openai};
 use gembridge_core::admission::{Admission, AdmissionLimits};
 use gembridge_core::driver::Driver;
 use gembridge_core::exchange::{Catalog, CatalogConfig, ExchangeConfig, Exchanges, UnknownModels, Unlisted};
@@ -105,7 +105,9 @@ impl TestServer {
     /// The API over sessions that are there.
     pub async fn over(sessions: Arc<Sessions>, exchanges: Arc<Exchanges>, config: DialectConfig) -> Self {
         let app = Dialects::new(Arc::clone(&exchanges), config);
-        let routes = openai::router(Arc::clone(&app)).merge(ollama::router(app)).layer(from_fn(identify));
+        let messages = messages::router(messages::Messages::new(Arc::clone(&app)));
+        let routes = openai::router(Arc::clone(&app)).merge(ollama::router(app)).merge(messages);
+        let routes = routes.layer(from_fn(identify));
         let routes = routes.layer(axum::extract::DefaultBodyLimit::disable());
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");
         let address = listener.local_addr().expect("bound");

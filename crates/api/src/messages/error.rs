@@ -1,0 +1,223 @@
+//! Problems in this dialect's envelope: as a response, or as an event of a stream that has begun. The one table of its
+//! types.
+
+use axum::http::{HeaderName, HeaderValue, StatusCode};
+use axum::response::Response;
+use bytes::BytesMut;
+use gembridge_core::exchange::ExchangeError;
+use serde::Serialize;
+
+use crate::dialect::{self, FieldNames};
+use crate::frontend;
+use crate::identity::RequestId;
+use crate::problem::{Kind, Problem};
+use crate::sse;
+
+pub(super) const REQUEST_ID: HeaderName = HeaderName::from_static("request-id");
+/// Says whether the same request may be sent again; its clients obey it.
+const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
+
+#[derive(Serialize)]
+struct Envelope<'a> {
+    r#type: &'static str,
+    error: Error<'a>,
+    request_id: RequestId,
+}
+
+#[derive(Serialize)]
+struct Error<'a> {
+    r#type: &'static str,
+    message: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    details: Option<Details>,
+}
+
+#[derive(Serialize)]
+struct Details {
+    error_code: &'static str,
+}
+
+/// Why a conversation cannot be gone on with by the id of a message. Its clients know these codes, and send everything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ThreadRefusal {
+    NotFound,
+    AlreadyContinued,
+}
+
+/// What a request is refused with.
+#[derive(Debug)]
+pub(super) enum Refusal {
+    Problem(Problem),
+    Thread(ThreadRefusal),
+}
+
+impl From<Problem> for Refusal {
+    fn from(problem: Problem) -> Self {
+        Self::Problem(problem)
+    }
+}
+
+impl Refusal {
+    pub(super) fn response(&self, id: &RequestId) -> Response {
+        match self {
+            Self::Problem(problem) => response(problem, id),
+            Self::Thread(refusal) => thread_response(*refusal, id),
+        }
+    }
+}
+
+/// The whole response: status, `Retry-After`, body. The guard's refusals on this frontend's routes are written by it too.
+pub(super) fn response(problem: &Problem, id: &RequestId) -> Response {
+    let mut response = frontend::json_response(problem, json(problem, id));
+    if !may_be_repeated(problem.kind) {
+        response.headers_mut().insert(SHOULD_RETRY, HeaderValue::from_static("false"));
+    }
+    name(&mut response, id);
+    response
+}
+
+/// The number of the request, under the name that this dialect has for it.
+pub(super) fn name(response: &mut Response, id: &RequestId) {
+    if let Ok(id) = HeaderValue::from_str(id.text(&mut [0; RequestId::LENGTH])) {
+        response.headers_mut().insert(REQUEST_ID, id);
+    }
+}
+
+/// An agent that failed may have acted before, and would act again.
+fn may_be_repeated(kind: Kind) -> bool {
+    !matches!(
+        kind,
+        Kind::Agent | Kind::NoToolCall | Kind::NoOutput | Kind::Cancelled | Kind::TimedOut | Kind::StoreFull
+    )
+}
+
+fn thread_response(refusal: ThreadRefusal, id: &RequestId) -> Response {
+    let (status, error_code, message) = match refusal {
+        ThreadRefusal::NotFound => (
+            StatusCode::NOT_FOUND,
+            "thread_not_found",
+            "no conversation is kept under this message id any more; send all of it",
+        ),
+        ThreadRefusal::AlreadyContinued => (
+            StatusCode::BAD_REQUEST,
+            "thread_already_continued",
+            "the conversation went on after this message; send all of it",
+        ),
+    };
+    let kind = if status == StatusCode::NOT_FOUND { Kind::NotFound } else { Kind::Invalid };
+    let error = Error { r#type: class(kind), message, details: Some(Details { error_code }) };
+    let envelope = Envelope { r#type: "error", error, request_id: *id };
+    let body = serde_json::to_vec(&envelope).expect("strings always serialise");
+    let mut response = frontend::json_response(&Problem::new(kind, message), body);
+    *response.status_mut() = status;
+    name(&mut response, id);
+    response
+}
+
+/// What an exchange ended with, in this dialect's names of fields.
+pub(super) fn problem(error: ExchangeError) -> Problem {
+    dialect::problem(error, &NAMES)
+}
+
+const NAMES: FieldNames = FieldNames {
+    model: "model",
+    tools: "tools",
+    answers: "messages",
+    output: "output_config.format",
+    output_schema: "output_config.format.schema",
+    list_of_models: "GET /v1/models",
+};
+
+/// The last event of a stream that cannot go on.
+pub(super) fn event(out: &mut BytesMut, problem: &Problem, id: &RequestId) {
+    sse::named(out, "error", &json(problem, id));
+}
+
+fn json(problem: &Problem, id: &RequestId) -> Vec<u8> {
+    let named = problem.param.as_deref().filter(|param| !problem.message.contains(param));
+    let message = match named {
+        // There is no other place for the name of the field.
+        Some(param) => format!("{param}: {}", problem.message),
+        None => problem.message.clone(),
+    };
+    let error = Error { r#type: class(problem.kind), message: &message, details: None };
+    serde_json::to_vec(&Envelope { r#type: "error", error, request_id: *id }).expect("strings always serialise")
+}
+
+fn class(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Invalid | Kind::MethodNotAllowed | Kind::WrongMediaType => "invalid_request_error",
+        Kind::TooLarge => "request_too_large",
+        Kind::Unauthenticated => "authentication_error",
+        Kind::Forbidden => "permission_error",
+        Kind::NotFound => "not_found_error",
+        Kind::RateLimited { .. } | Kind::QueueFull { .. } | Kind::Provider => "rate_limit_error",
+        Kind::Unavailable { .. } => "overloaded_error",
+        Kind::TimedOut => "timeout_error",
+        Kind::Agent | Kind::NoToolCall | Kind::NoOutput | Kind::Cancelled | Kind::StoreFull | Kind::Internal => {
+            "api_error"
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use http_body_util::BodyExt as _;
+
+    use super::*;
+
+    async fn shown(response: Response) -> (u16, bool, String) {
+        let retries = !response.headers().contains_key("x-should-retry");
+        assert!(response.headers().contains_key("request-id"));
+        let status = response.status().as_u16();
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        (status, retries, String::from_utf8(body.to_vec()).unwrap())
+    }
+
+    #[tokio::test]
+    async fn every_problem_has_its_type_and_says_whether_to_send_it_again() {
+        let retry_after = Duration::from_secs(3);
+        let id = RequestId::fresh();
+        for (kind, status, class, retries) in [
+            (Kind::Invalid, 400, "invalid_request_error", true),
+            (Kind::Unauthenticated, 401, "authentication_error", true),
+            (Kind::Forbidden, 403, "permission_error", true),
+            (Kind::NotFound, 404, "not_found_error", true),
+            (Kind::MethodNotAllowed, 405, "invalid_request_error", true),
+            (Kind::TooLarge, 413, "request_too_large", true),
+            (Kind::WrongMediaType, 415, "invalid_request_error", true),
+            (Kind::RateLimited { retry_after }, 429, "rate_limit_error", true),
+            (Kind::QueueFull { retry_after }, 429, "rate_limit_error", true),
+            (Kind::Provider, 429, "rate_limit_error", true),
+            (Kind::Agent, 502, "api_error", false),
+            (Kind::NoToolCall, 502, "api_error", false),
+            (Kind::NoOutput, 502, "api_error", false),
+            (Kind::Cancelled, 499, "api_error", false),
+            (Kind::Unavailable { retry_after }, 503, "overloaded_error", true),
+            (Kind::TimedOut, 504, "timeout_error", false),
+            (Kind::StoreFull, 507, "api_error", false),
+            (Kind::Internal, 500, "api_error", true),
+        ] {
+            let body = format!(
+                r#"{{"type":"error","error":{{"type":"{class}","message":"it \"died\""}},"request_id":"{id}"}}"#
+            );
+            let shown = shown(response(&Problem::new(kind, "it \"died\""), &id)).await;
+            assert_eq!(shown, (status, retries, body));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_thread_is_refused_by_the_codes_that_its_clients_know() {
+        let id = RequestId::fresh();
+        for (refusal, status, code) in [
+            (ThreadRefusal::NotFound, 404, "thread_not_found"),
+            (ThreadRefusal::AlreadyContinued, 400, "thread_already_continued"),
+        ] {
+            let (found, _, body) = shown(Refusal::Thread(refusal).response(&id)).await;
+            assert_eq!(found, status);
+            assert!(body.contains(&format!(r#""details":{{"error_code":"{code}"}}"#)), "{body}");
+        }
+    }
+}
