@@ -13,7 +13,7 @@ use gembridge_core::model::{AgentName, Principal};
 use gembridge_core::session::{AgentSetup, NewSession, SessionHandle, Sessions, SessionsConfig};
 use gembridge_core::turn::PermissionPolicy;
 use gembridge_drivers::profile::{ApprovalMode, Environment, Execution, Profile, Sandbox, Trust};
-use gembridge_drivers::setup::{Audience, DriverSetup, Forms, GuestFence, Home, ManagedDriver, Spares};
+use gembridge_drivers::setup::{Audience, ClientAccess, DriverSetup, Forms, GuestFence, Home, ManagedDriver, Spares};
 use gembridge_process::{GuardProgram, RestartPolicy, Spawner};
 use gembridge_store::DiskStore;
 use tempfile::TempDir;
@@ -74,6 +74,7 @@ pub fn setup(
         spawner,
         shim: None,
         forms: Forms::NotOffered,
+        access: ClientAccess::ALL,
         restart: RestartPolicy::default(),
         waiting: 64,
     })

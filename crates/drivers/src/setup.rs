@@ -76,6 +76,7 @@ pub struct DriverSetup {
     /// The program's own binary, which stands in for the tool server before agents that take none over HTTP.
     pub shim: Option<PathBuf>,
     pub forms: Forms,
+    pub access: ClientAccess,
     pub restart: RestartPolicy,
     /// How many sessions may wait for a process at once. Whoever bounds the sessions that are open bounds these too.
     pub waiting: usize,
@@ -107,6 +108,7 @@ impl DriverSetup {
             spawner: host.spawner.clone(),
             shim: host.shim.clone(),
             forms: Forms::NotOffered,
+            access: ClientAccess::ALL,
             restart: RestartPolicy::default(),
             waiting: WAITING,
             profile,
@@ -197,6 +199,19 @@ pub enum Forms {
     Shown,
     /// Agents are not told that they could ask.
     NotOffered,
+}
+
+/// What an agent in a workspace may have done by us instead of doing it itself. In chat it is nothing in any case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClientAccess {
+    pub reads: bool,
+    pub writes: bool,
+    pub terminals: bool,
+}
+
+impl ClientAccess {
+    pub const ALL: Self = Self { reads: true, writes: true, terminals: true };
+    pub const NONE: Self = Self { reads: false, writes: false, terminals: false };
 }
 
 /// Where an agent that gets a home of its own has it.

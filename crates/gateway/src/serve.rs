@@ -46,7 +46,7 @@ use gembridge_core::session::{Sessions, SessionsConfig};
 use gembridge_core::store::StoreError;
 use gembridge_process::{GuardProgram, Spawner};
 use gembridge_store::DiskStore;
-use gembridge_tools::ToolBridge;
+use gembridge_tools::{SettlingToolHost, ToolBridge};
 use metrics_exporter_prometheus::PrometheusHandle;
 
 use crate::agents::{Agent, Chosen};
@@ -128,7 +128,7 @@ fn open(
     let live = SessionsConfig { live: settings.limits.sessions.0 as usize };
     let of_guests = agents::guest_limits(Allotment::of(live.live, None), &keys);
     let sessions = Sessions::new(Arc::new(audit::AuditedStore(store.clone())), setups, live).with_guests(of_guests);
-    let sessions = Arc::new(sessions.with_tool_host(Arc::new(tools::Patient(tools.clone()))));
+    let sessions = Arc::new(sessions.with_tool_host(Arc::new(SettlingToolHost(tools.clone()))));
     let catalog = catalog(&sessions, &served, settings);
     let exchanges = exchanges(&sessions, &catalog, settings);
     let dialects = Dialects::new(Arc::clone(&exchanges), DialectConfig::default());

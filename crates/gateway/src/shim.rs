@@ -16,19 +16,11 @@ pub fn main(environment: &Environment) -> ExitCode {
         eprintln!("gembridge mcp-shim: `{URL}` and `{TOKEN}` are not set; it is started by agents, for a gateway");
         return ExitCode::FAILURE;
     };
-    match relay(url, token) {
+    match shim::run_on_stdio(url, token) {
         Ok(()) => ExitCode::SUCCESS,
         Err(problem) => {
             eprintln!("gembridge mcp-shim: {problem}");
             ExitCode::FAILURE
         }
     }
-}
-
-fn relay(url: &str, token: &str) -> anyhow::Result<()> {
-    let event_loop = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let relayed = event_loop.block_on(shim::run(tokio::io::stdin(), tokio::io::stdout(), url, token));
-    // A read of standard input cannot be called back.
-    event_loop.shutdown_background();
-    Ok(relayed?)
 }

@@ -16,6 +16,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("transcripts", &["unified"]),
     ("demo", &[]),
     ("testkit", &[]),
+    ("sdk", &["core", "process", "drivers", "unified", "tools", "demo"]),
     ("gateway", &["api", "core", "process", "drivers", "store", "unified", "transcripts", "tools", "demo"]),
 ];
 
@@ -29,6 +30,7 @@ const STRANGERS: &[(&str, &[&str])] = &[
     ("drivers", &["axum", "rusqlite"]),
     ("tools", &["axum", "rusqlite", "rustix"]),
     ("transcripts", &["axum", "hyper", "tokio"]),
+    ("sdk", &["axum", "hyper", "rmcp", "rusqlite", "rustix"]),
 ];
 
 fn root() -> PathBuf {

@@ -5,6 +5,7 @@
 //! whom, is the session's to know: this crate keeps the open reply and nothing else.
 
 mod bridge;
+mod settling;
 mod listener;
 mod socket;
 mod future_pool;
@@ -21,3 +22,4 @@ mod format;
 pub mod shim;
 
 pub use bridge::{Config, Counts, StartError, ToolBridge};
+pub use settling::SettlingToolHost;

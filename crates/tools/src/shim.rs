@@ -36,6 +36,15 @@ pub enum ShimError {
     Server(String),
 }
 
+/// Relays the standard streams of this process, which is nothing but that. Makes the event loop that it needs.
+pub fn run_on_stdio(url: &str, token: &str) -> Result<(), ShimError> {
+    let event_loop = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let relayed = event_loop.block_on(run(tokio::io::stdin(), tokio::io::stdout(), url, token));
+    // A read of standard input cannot be called back.
+    event_loop.shutdown_background();
+    relayed
+}
+
 /// Relays until the agent closes its end, and then ends the session.
 pub async fn run<R, W>(stdin: R, stdout: W, url: &str, token: &str) -> Result<(), ShimError>
 where

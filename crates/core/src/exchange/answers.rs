@@ -340,7 +340,10 @@ impl Exchange {
         let id = running.turn.id();
         let mut own = batch.iter().enumerate().filter(|(_, entry)| entry.turn == Some(id));
         let mut pieces = AnswerPieces { sink: &mut *sink, answer };
-        let ending = own.find_map(|(at, entry)| Some((at, reader.event(&entry.event, &mut pieces)?)));
+        let ending = own.find_map(|(at, entry)| {
+            pieces.entry(entry);
+            Some((at, reader.event(&entry.event, &mut pieces)?))
+        });
         if !self.said && reader.said() {
             self.said = true;
             self.observe(|observer| observer.first_piece());

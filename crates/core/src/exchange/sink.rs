@@ -6,11 +6,15 @@ use bytes::Bytes;
 
 use super::error::ExchangeError;
 use super::token_count::TokenCount;
+use crate::log::LogEntry;
 use crate::model::{AgentName, ClientCall, SessionId, Text};
 
 /// Takes the pieces of all answers of a request, each with the number of its answer. Text comes as the body of a JSON
 /// string, which most dialects splice as it is: handing it on as values costs a reference count and a queue for each.
 pub trait AnswerSink {
+    /// What happened in the turn of an answer, entry by entry, each before the pieces that come of it. For whoever wants to
+    /// know more than the answer.
+    fn entry(&mut self, _answer: usize, _entry: &LogEntry) {}
     /// The agent refused the model that was asked for, and its default answers.
     fn default_model(&mut self, agent: &AgentName);
     fn text(&mut self, answer: usize, escaped: &[u8]);
@@ -91,6 +95,10 @@ pub(super) struct AnswerPieces<'s, S> {
 }
 
 impl<S: AnswerSink> AnswerPieces<'_, S> {
+    pub(super) fn entry(&mut self, entry: &LogEntry) {
+        self.sink.entry(self.answer, entry);
+    }
+
     pub(super) fn text(&mut self, escaped: &[u8]) {
         self.sink.text(self.answer, escaped);
     }

@@ -73,8 +73,9 @@ pub enum Command {
         change: Box<Change>,
         reply: oneshot::Sender<Result<Changed, Error>>,
     },
-    /// Makes sure that an agent is there, and says what it reports.
+    /// Makes sure that an agent is there, and says what it reports. One that is opened for it can be offered this.
     Wake {
+        offer: Option<Box<Offer>>,
         reply: oneshot::Sender<Result<SessionFacts, Error>>,
     },
     Describe {
@@ -333,7 +334,12 @@ impl SessionHandle {
     }
 
     pub async fn wake(&self) -> Result<SessionFacts, Error> {
-        self.ask(|reply| Command::Wake { reply }).await
+        self.ask(|reply| Command::Wake { offer: None, reply }).await
+    }
+
+    /// The same before a prompt that comes with an offer: an agent that is opened without one can be offered nothing later.
+    pub async fn wake_offering(&self, offer: Offer) -> Result<SessionFacts, Error> {
+        self.ask(|reply| Command::Wake { offer: Some(Box::new(offer)), reply }).await
     }
 
     pub async fn describe(&self) -> Result<Description, Error> {

@@ -53,6 +53,8 @@ pub struct Turn {
     attended: Attended,
     /// Something came of it, or it shall end as it does.
     touched: bool,
+    /// When the agent last sent an update.
+    last_update: Option<Instant>,
 }
 
 enum State {
@@ -97,6 +99,7 @@ impl Turn {
             policy,
             attended: Attended::NotSince(now),
             touched: false,
+            last_update: None,
         }
     }
 
@@ -167,8 +170,14 @@ impl Turn {
 
     /// Somebody wants the turn to end. Asking twice changes nothing.
     pub fn on_cancel(&mut self, now: Instant, actions: &mut Vec<Action>) {
-        if matches!(self.state, State::Running) {
-            self.cancel(Why::Asked, now, actions);
+        match &self.state {
+            State::Running => self.cancel(Why::Asked, now, actions),
+            // Nobody waits for what may still trail behind.
+            State::Draining { outcome, .. } => {
+                let outcome = outcome.clone();
+                self.end(outcome, now, actions);
+            }
+            State::Cancelling { .. } | State::Ended => {}
         }
     }
 
@@ -216,6 +225,7 @@ impl Turn {
             return;
         }
         self.touched = touched;
+        self.last_update = Some(now);
         if let State::Draining { until, .. } = &mut self.state {
             *until = now + self.limits.quiet;
         }
@@ -245,12 +255,13 @@ impl Turn {
         if matches!(self.state, State::Draining { .. }) {
             return;
         }
-        if self.limits.quiet.is_zero() {
-            self.end(outcome, now, actions);
-        } else {
-            self.close_waits(now, actions);
-            let until = now + self.limits.quiet;
-            self.state = State::Draining { outcome, until, at_most: now + LONGEST_DRAIN };
+        // Where nothing came before the end, nothing trails behind it.
+        match self.last_update.map(|last| last + self.limits.quiet).filter(|until| *until > now) {
+            None => self.end(outcome, now, actions),
+            Some(until) => {
+                self.close_waits(now, actions);
+                self.state = State::Draining { outcome, until, at_most: now + LONGEST_DRAIN };
+            }
         }
     }
 

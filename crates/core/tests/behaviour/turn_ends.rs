@@ -89,14 +89,36 @@ fn a_cancel_answers_open_questions_and_those_that_still_come() {
 }
 
 #[test]
-fn a_cancel_that_comes_while_updates_trail_changes_nothing() {
+fn a_cancel_that_comes_while_updates_trail_ends_the_wait_for_them() {
     let mut harness = TurnHarness::new(quiet(500));
+    harness.agent(text("all"));
     harness.agent(done());
+    assert_eq!(harness.outcome(), None, "more may trail");
     harness.cancel();
+    assert_eq!(harness.outcome(), Some(&finished()), "whoever cancels waits for nothing more");
     harness.agent(text("trailing"));
     harness.wait(SECOND);
     assert_eq!(harness.outcome(), Some(&finished()));
     assert_eq!(harness.orders, []);
+}
+
+#[test]
+fn a_turn_in_which_nothing_came_ends_at_once_whatever_the_quiet_period() {
+    let mut harness = TurnHarness::new(quiet(500));
+    harness.agent(done());
+    assert_eq!(harness.outcome(), Some(&finished()));
+}
+
+#[test]
+fn the_quiet_period_is_counted_from_the_last_update() {
+    let mut harness = TurnHarness::new(quiet(500));
+    harness.agent(text("all"));
+    harness.wait(Duration::from_millis(300));
+    harness.agent(done());
+    harness.wait(Duration::from_millis(199));
+    assert_eq!(harness.outcome(), None);
+    harness.wait(Duration::from_millis(1));
+    assert_eq!(harness.outcome(), Some(&finished()));
 }
 
 #[test]
@@ -160,6 +182,7 @@ fn without_a_quiet_period_the_agents_end_is_the_end() {
 #[test]
 fn updates_that_trail_within_the_quiet_period_belong_to_the_turn() {
     let mut harness = TurnHarness::new(quiet(500));
+    harness.agent(text("zero"));
     harness.agent(done());
     harness.wait(Duration::from_millis(400));
     harness.agent(text("one"));
@@ -168,19 +191,20 @@ fn updates_that_trail_within_the_quiet_period_belong_to_the_turn() {
     assert_eq!(harness.outcome(), None, "each update begins the quiet period anew");
     harness.wait(Duration::from_millis(500));
     assert_eq!(harness.outcome(), Some(&finished()));
-    assert_eq!(texts(&harness), ["one", "two"]);
+    assert_eq!(texts(&harness), ["zero", "one", "two"]);
 }
 
 #[test]
 fn updates_that_trail_for_ever_are_cut_off_after_half_a_minute() {
     let mut harness = TurnHarness::new(quiet(500));
+    harness.agent(text("."));
     harness.agent(done());
     for _ in 0..200 {
         harness.wait(Duration::from_millis(250));
         harness.agent(text("."));
     }
     assert_eq!(harness.outcome(), Some(&finished()));
-    assert_eq!(texts(&harness).len(), 119, "those of the first 30 s");
+    assert_eq!(texts(&harness).len(), 120, "those of the first 30 s");
 }
 
 #[test]
@@ -188,6 +212,7 @@ fn what_was_said_first_stands_when_a_second_end_follows() {
     let failed = Signal::Failed(failure("a second answer"));
     for second in [done_cancelled(), failed, Signal::Lost(failure("exit status 0"))] {
         let mut harness = TurnHarness::new(quiet(500));
+        harness.agent(text("all"));
         harness.agent(done());
         harness.agent(second);
         harness.wait(SECOND);

@@ -12,12 +12,14 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::{encode, wire};
+use crate::setup::ClientAccess;
 use crate::workspace::{Jail, JailError, TerminalCommand, TerminalExit, TerminalId, Terminals};
 
 /// The methods that one session may call on us.
 pub(super) struct ClientMethods {
     /// The workspace; `None` in chat, where there is nothing to touch.
     pub work: Option<Work>,
+    pub access: ClientAccess,
     /// A file that is not there reads as empty, for agents that cannot create one otherwise.
     pub missing_reads_empty: bool,
 }
@@ -88,6 +90,14 @@ impl ClientMethods {
     pub(super) fn job(self: &Arc<Self>, id: &RawValue, method: &str, params: Option<&RawValue>) -> Result<Job, Bytes> {
         let unknown = || encode::error(id, encode::METHOD_NOT_FOUND, &format!("no method `{method}` here"));
         let Some(work) = &self.work else { return Err(unknown()) };
+        let is_served = match method {
+            "fs/read_text_file" => self.access.reads,
+            "fs/write_text_file" => self.access.writes,
+            _ => self.access.terminals,
+        };
+        if !is_served {
+            return Err(unknown());
+        }
         let methods = Arc::clone(self);
         let (call, owned) = (|call| Self::terminal(self, id, call, params), || id.to_owned());
         match method {

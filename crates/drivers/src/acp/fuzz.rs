@@ -15,6 +15,7 @@ use super::own_tools::OwnTools;
 use super::router::{Routed, Router};
 use super::routing_table::{Opening, Pending, Phase, RoutingTable, Tools};
 use crate::profile::{Profile, Quirk};
+use crate::setup::ClientAccess;
 
 const WORDS: &[&str] = &[
     "\n",
@@ -54,7 +55,7 @@ fn s31_fuzz_jsonrpc_out() {
     Fuzz::named("jsonrpc-out").words(WORDS).check(move |input| {
         let (mut table, mut routed) = (RoutingTable::default(), Routed::default());
         let (sink, _signals) = mpsc::channel(64);
-        let methods = Arc::new(ClientMethods { work: None, missing_reads_empty: false });
+        let methods = Arc::new(ClientMethods { work: None, access: ClientAccess::NONE, missing_reads_empty: false });
         let name: Arc<str> = "one".into();
         table.add(&name, Opening { sink, methods, repeat: None, tools: Tools::Given }, Phase::Live);
         let (reply, _result) = oneshot::channel();

@@ -23,7 +23,7 @@ use super::router::Router;
 use super::{decode, error, open, wire};
 use crate::detect::version_of;
 use crate::profile::{Execution, Folders, HomeOwner, Launch, LaunchInput, Version};
-use crate::setup::{Audience, DriverSetup, Forms, Home};
+use crate::setup::{Audience, ClientAccess, DriverSetup, Forms, Home};
 use crate::workspace::PrivateDir;
 
 /// The version of the protocol that we speak.
@@ -211,10 +211,16 @@ pub(crate) fn command(setup: &DriverSetup, launch: &Launch, fence: Option<Sandbo
 }
 
 async fn initialize(setup: &DriverSetup, connection: &Connection) -> Result<(AgentFacts, Abilities), Failure> {
-    let work = setup.execution == Execution::Agent;
+    let access = match setup.execution {
+        Execution::Agent => setup.access,
+        Execution::Chat => ClientAccess::NONE,
+    };
     let mut params = json!({
         "protocolVersion": PROTOCOL,
-        "clientCapabilities": { "fs": { "readTextFile": work, "writeTextFile": work }, "terminal": work },
+        "clientCapabilities": {
+            "fs": { "readTextFile": access.reads, "writeTextFile": access.writes },
+            "terminal": access.terminals,
+        },
         "clientInfo": { "name": "gembridge", "title": "gembridge", "version": env!("CARGO_PKG_VERSION") },
     });
     if setup.forms == Forms::Shown {

@@ -156,8 +156,8 @@ fn opening(
         Execution::Chat => None,
         Execution::Agent => Some(work(setup, process, cwd)?),
     };
-    let methods =
-        Arc::new(ClientMethods { work, missing_reads_empty: setup.profile.has(Quirk::NewFilesNeedEmptyRead) });
+    let missing_reads_empty = setup.profile.has(Quirk::NewFilesNeedEmptyRead);
+    let methods = Arc::new(ClientMethods { work, access: setup.access, missing_reads_empty });
     let repeat = setup.profile.has(Quirk::RetriesRepeatText).then(RetryDedup::default);
     let tools = if spec.tool_servers.is_empty() { Tools::NotGiven } else { Tools::Given };
     Ok((Opening { sink, methods, repeat, tools }, signals))

@@ -20,7 +20,7 @@ use gembridge_core::store::MemoryStore;
 use gembridge_core::store::Store;
 use gembridge_core::turn::PermissionPolicy;
 use gembridge_drivers::profile::{AgentConfig, ApprovalMode, Execution, Profile, Quirk, Sandbox, Trust};
-use gembridge_drivers::setup::{Audience, DriverSetup, Forms, GuestFence, Home, ManagedDriver, Spares};
+use gembridge_drivers::setup::{Audience, ClientAccess, DriverSetup, Forms, GuestFence, Home, ManagedDriver, Spares};
 use gembridge_process::{GuardProgram, RestartPolicy, Spawner};
 use gembridge_testkit::{Record, processes_with_tag};
 use serde_json::Value;
@@ -116,6 +116,7 @@ impl ScriptedAgent {
             spawner: Spawner::new(GuardProgram::at(env!("CARGO_BIN_EXE_drivers-test-guard"))).unwrap(),
             shim: Some(PathBuf::from("/our/own/program")),
             forms: Forms::NotOffered,
+            access: ClientAccess::ALL,
             restart: RestartPolicy::default(),
             waiting: 64,
         };

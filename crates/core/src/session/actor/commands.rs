@@ -13,6 +13,7 @@ use crate::model::{Answer, AskId, ClientId, Content, Event, Outcome, Prompt, Ses
 use crate::session::agent::Agent;
 use crate::session::handle::{Accepted, Command, Description, Durable, Joined, Precondition, Submission, TurnState};
 use crate::session::queue::{Attempt, Memory, Pass, Waiting};
+use crate::tool_host::Offer;
 use crate::turn::Turn;
 
 impl Actor {
@@ -54,7 +55,7 @@ impl Actor {
                 answer(reply, joined);
             }
             Command::Change { change, reply } => self.on_change(*change, reply),
-            Command::Wake { reply } => self.on_wake(reply),
+            Command::Wake { offer, reply } => self.on_wake(offer, reply),
             Command::Describe { reply } => {
                 let description = self.describe();
                 answer(reply, description);
@@ -243,7 +244,10 @@ impl Actor {
         self.beside.spawn(async move { Beside::Changed { result: pending.await, change, reply } });
     }
 
-    fn on_wake(&mut self, reply: oneshot::Sender<Result<SessionFacts, Error>>) {
+    fn on_wake(&mut self, offer: Option<Box<Offer>>, reply: oneshot::Sender<Result<SessionFacts, Error>>) {
+        if let Some(offer) = offer.filter(|_| self.agent.is_absent()) {
+            self.offer = *offer;
+        }
         if self.agent.live().is_some() {
             answer(reply, Ok(self.facts.clone()));
             return;

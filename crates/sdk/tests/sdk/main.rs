@@ -1,0 +1,16 @@
+//! The library on the demo agent and on the fake agent, both real processes: every behaviour that it promises.
+
+mod fixture;
+
+mod basics;
+mod continuation;
+mod ends;
+mod environment;
+mod files;
+mod handshake;
+mod output;
+mod permissions;
+mod sessions;
+mod tools;
+mod transcript;
+mod workspace;

@@ -1,0 +1,77 @@
+//! Who decides when the agent asks.
+
+use std::sync::{Arc, Mutex};
+
+use gembridge_sdk::{Decision, PermissionRequest, Permissions, TurnEvent};
+
+use crate::fixture::Fake;
+
+async fn answer(permissions: Permissions, script: &str) -> String {
+    let fake = Fake::new();
+    let adapter = fake.adapter(&[]).permissions(permissions).build().unwrap();
+    let reply = adapter.evaluate(script).await.unwrap();
+    adapter.close().await;
+    reply.text
+}
+
+#[tokio::test]
+async fn auto_allows_once_by_the_kind_of_the_option() {
+    let said = answer(Permissions::Auto, "permission rm -r /tmp/x").await;
+    assert!(said.contains("permission: allow_once"), "{said}");
+}
+
+#[tokio::test]
+async fn auto_never_allows_for_good_or_what_it_does_not_know() {
+    for variant in ["only-always", "no-options", "unknown-kind"] {
+        let said = answer(Permissions::Auto, &format!("permission {variant} rm")).await;
+        assert!(!said.contains("allow"), "{variant}: {said}");
+    }
+}
+
+#[tokio::test]
+async fn deny_refuses_everything() {
+    let said = answer(Permissions::Deny, "permission ls").await;
+    assert!(said.contains("permission: reject") || said.contains("permission: cancelled"), "{said}");
+}
+
+#[tokio::test]
+async fn a_function_of_the_program_is_asked_and_decides() {
+    let asked: Arc<Mutex<Vec<PermissionRequest>>> = Arc::default();
+    let seen = Arc::clone(&asked);
+    let permissions = Permissions::ask(move |request| {
+        let decision = if request.title.contains("ls") { Decision::AllowOnce } else { Decision::Reject };
+        seen.lock().unwrap().push(request);
+        async move { decision }
+    });
+    let said = answer(permissions, "permission ls ;; permission rm").await;
+    assert!(said.contains("permission: allow_once") && said.contains("permission: reject"), "{said}");
+    let asked = asked.lock().unwrap();
+    assert_eq!(asked.iter().map(|request| request.kind).collect::<Vec<_>>(), ["execute", "execute"]);
+    assert!(!asked[0].options.is_empty());
+}
+
+#[tokio::test]
+async fn an_option_that_was_not_offered_is_a_no() {
+    let permissions = Permissions::ask(|_| async { Decision::Option("made-up".to_owned()) });
+    let said = answer(permissions, "permission ls").await;
+    assert!(said.contains("permission: reject"), "{said}");
+}
+
+#[tokio::test]
+async fn a_stream_shows_the_question_and_the_decision() {
+    let fake = Fake::new();
+    let adapter = fake.adapter(&[]).build().unwrap();
+    let mut stream = adapter.stream("permission ls").await.unwrap();
+    let mut told = Vec::new();
+    while let Some(event) = stream.next().await {
+        match event {
+            TurnEvent::Permission(request) => told.push(request.title),
+            TurnEvent::PermissionDecided { allowed } => told.push(format!("allowed: {allowed}")),
+            _ => {}
+        }
+    }
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert!(told[0].contains("ls") && told[1] == "allowed: true", "{told:?}");
+    stream.finish().await.unwrap();
+    adapter.close().await;
+}
