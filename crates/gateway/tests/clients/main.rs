@@ -10,5 +10,6 @@ mod departures;
 mod documents;
 mod errors;
 mod everyday;
+mod messages;
 mod ollama;
 mod tools;
