@@ -113,6 +113,10 @@ impl Series {
     pub fn push(&mut self, value: f64) {
         self.rounds.push(value);
     }
+
+    pub fn is_empty(&self) -> bool {
+        self.rounds.is_empty()
+    }
 }
 
 impl Report {

@@ -1,5 +1,6 @@
-//! Servers to be held against, each a process of its own: this binary by another first word, nginx, `LiteLLM`.
+//! Servers to be held against, each a process of its own: this binary by another first word, nginx, `LiteLLM`, acp2api.
 
+mod acp2api;
 mod litellm;
 mod nginx;
 mod relay;
@@ -10,6 +11,7 @@ use std::process::{Child, Command, Stdio};
 
 use anyhow::Context as _;
 
+pub use acp2api::Acp2Api;
 pub use litellm::LiteLlm;
 pub use nginx::Nginx;
 

@@ -11,6 +11,7 @@ mod kill_under_load;
 mod one_token;
 mod paced;
 mod spawn_vs_pool;
+mod stateless;
 mod thousand_clients;
 mod tool_round;
 mod transcript;
@@ -32,6 +33,7 @@ pub const SCENARIOS: &[Scenario] = &[
     Scenario { name: firehose::NAME, about: firehose::ABOUT, run: firehose::run },
     Scenario { name: density::NAME, about: density::ABOUT, run: density::run },
     Scenario { name: one_token::NAME, about: one_token::ABOUT, run: one_token::run },
+    Scenario { name: stateless::NAME, about: stateless::ABOUT, run: stateless::run },
     Scenario { name: paced::NAME, about: paced::ABOUT, run: paced::run },
     Scenario { name: firehose_http::NAME, about: firehose_http::ABOUT, run: firehose_http::run },
     Scenario { name: thousand_clients::NAME, about: thousand_clients::ABOUT, run: thousand_clients::run },
