@@ -238,7 +238,12 @@ impl Found {
                 let title = format!("{clients} clients, {kind}: added p50, gateway : acp2api");
                 report.ratio(title, &ours.added, &theirs.added, Some(Bar::gate_at_most(1.0 / 3.0)));
             } else {
-                report.ratio(format!("{clients} clients, {kind}: p50, gateway : acp2api"), &ours.p50, &theirs.p50, None);
+                report.ratio(
+                    format!("{clients} clients, {kind}: p50, gateway : acp2api"),
+                    &ours.p50,
+                    &theirs.p50,
+                    None,
+                );
             }
         }
         let cpu = (&self.ours.new.cpu, &self.ours.resent.cpu);

@@ -13,9 +13,9 @@ mod ending;
 mod error;
 mod fingerprint;
 mod history;
+mod new_session;
 mod output_checker;
 mod plan;
-mod premade;
 #[cfg(test)]
 mod properties;
 mod queue_clock;
@@ -51,7 +51,6 @@ pub use request::{
 pub use sink::{AnswerSink, Finish, Piece};
 pub use token_count::TokenCount;
 
-use self::premade::PremadeSessions;
 use self::turn_ledger::TurnLedger;
 use crate::error::Error;
 use crate::model::SessionId;
@@ -77,10 +76,9 @@ pub struct Exchanges {
     sessions: Arc<Sessions>,
     catalog: Arc<Catalog>,
     conversations: Arc<Conversations>,
-    premade: PremadeSessions,
     ledger: TurnLedger,
     config: ExchangeConfig,
-    /// Turns that are being ended because their client left, and sessions that are being made ahead.
+    /// Turns that are being ended because their client left, and sessions that are being deleted because nothing was said.
     tasks: TaskTracker,
 }
 
@@ -88,7 +86,6 @@ impl Exchanges {
     pub fn new(sessions: Arc<Sessions>, catalog: Arc<Catalog>, config: ExchangeConfig) -> Arc<Self> {
         Arc::new(Self {
             conversations: Arc::new(Conversations::new(config.conversations)),
-            premade: PremadeSessions::default(),
             ledger: TurnLedger::default(),
             sessions,
             catalog,
@@ -112,12 +109,11 @@ impl Exchanges {
         Ok(NamedSession { handle, owner })
     }
 
-    /// Resolves when every turn whose client left has been told to end, and nothing is left of sessions that nobody
-    /// used. Called once no request runs any more.
+    /// Resolves when every turn whose client left has been told to end, and nothing is left of sessions in which nothing
+    /// was said. Called once no request runs any more.
     pub async fn settle(&self) {
         self.tasks.close();
         self.tasks.wait().await;
         self.tasks.reopen();
-        self.discard_premade().await;
     }
 }

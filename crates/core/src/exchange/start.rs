@@ -165,7 +165,7 @@ impl TurnStarter<'_> {
                 Some(spare) if owner.model.is_some() && is_about_the_model(&failure) => {
                     self.app.refused_model(&owner, certainty, &failure)?;
                     // Nothing was said in it, and the other has the same prompt: shown beside it, it would only puzzle.
-                    self.app.put_away(vec![session]);
+                    self.app.discard(session);
                     owner.model = None;
                     default_model = true;
                     prompt = spare;
@@ -264,17 +264,10 @@ impl TurnStarter<'_> {
         owner: &Owner,
         prompt: Prompt,
     ) -> Result<Result<StartedTurn, (SessionHandle, Failure)>, ExchangeError> {
-        let ahead = self.app.fresh_session(owner).await?;
-        let mut turn = match self.prompt(&ahead, Precondition::Any, prompt.clone()).await {
-            // One made ahead may have been put away the moment before: nothing was said in it, so another will do.
-            Err(Error::Closed) => self.prompt(&self.app.create(owner).await?, Precondition::Any, prompt).await?,
-            prompted => prompted?,
-        };
+        let session = self.app.create(owner).await?;
+        let mut turn = self.prompt(&session, Precondition::Any, prompt).await?;
         Ok(match turn.start(&self.clock).await? {
-            Start::Started => {
-                self.app.make_next(owner);
-                Ok(turn)
-            }
+            Start::Started => Ok(turn),
             Start::Never(failure) => Err((turn.handle().clone(), failure)),
             // Somebody else prompted a session that only this request knows.
             Start::BehindCalls => return Err(Error::MovedOn.into()),

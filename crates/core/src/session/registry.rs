@@ -74,8 +74,26 @@ pub struct Sessions {
 struct Inner {
     entries: HashMap<SessionId, Entry>,
     /// The actors. Waited for at shutdown.
-    tasks: JoinSet<()>,
+    tasks: JoinSet<SessionId>,
     closed: bool,
+}
+
+impl Inner {
+    /// Forgets the sessions that have left the memory.
+    fn forget_ended(&mut self) {
+        while let Some(ended) = self.tasks.try_join_next() {
+            match ended {
+                // Another task may have it already.
+                Ok(id) => {
+                    if self.entries.get(&id).is_some_and(Entry::is_free) {
+                        self.entries.remove(&id);
+                    }
+                }
+                // One that panicked does not say which it was.
+                Err(_) => self.entries.retain(|_, entry| !entry.is_free()),
+            }
+        }
+    }
 }
 
 /// Where a session is, or is being brought to. A log has one writer, so there is one entry for each session.
@@ -302,7 +320,7 @@ impl Sessions {
         let live = Live { handle: handle.clone(), principal: record.principal.clone() };
         lease.send_replace(());
         inner.entries.insert(record.id, Entry { live: Some(live), tenant: lease.subscribe() });
-        let policy = setup.policy.of_session(record.workspace.as_deref());
+        let (id, policy) = (record.id, setup.policy.of_session(record.workspace.as_deref()));
         // A task that is handed its actor by value keeps room for it twice.
         let actor = Box::new(Actor::new(Parts {
             record,
@@ -323,6 +341,7 @@ impl Sessions {
         inner.tasks.spawn(async move {
             actor.run(commands).await;
             drop(lease);
+            id
         });
         Ok(handle)
     }
@@ -353,11 +372,14 @@ impl Sessions {
 
     fn check_room(&self, principal: &Principal) -> Result<(), Error> {
         let mut inner = self.lock();
-        while inner.tasks.try_join_next().is_some() {}
-        inner.entries.retain(|_, entry| !entry.is_free());
+        inner.forget_ended();
         let full = |what| Err(Error::Busy { what, retry_after: Duration::from_secs(10) });
         if inner.entries.len() >= self.config.live {
-            return full("the gateway's table of sessions");
+            // Of sessions that could not be read from disk nothing but the entry is left.
+            inner.entries.retain(|_, entry| !entry.is_free());
+            if inner.entries.len() >= self.config.live {
+                return full("the gateway's table of sessions");
+            }
         }
         let Some(guests) = self.guests.as_ref().filter(|guests| (guests.is_guest)(principal)) else { return Ok(()) };
         if inner.entries.len() < guests.each.min(guests.together) {

@@ -78,7 +78,7 @@ impl AcpDriver {
         let process = Arc::clone(lease.process());
         let opened = open::session(&self.inner.setup, lease, spec).await?;
         *lock(&self.inner.offers) = Some(Arc::new(opened.facts.clone()));
-        self.premake(process);
+        self.premake(&process);
         Ok(opened)
     }
 
@@ -105,12 +105,14 @@ impl AcpDriver {
     }
 
     /// Opens the next session ahead of time, where the profile says so.
-    fn premake(&self, process: Arc<AgentProcess>) {
-        let setup = Arc::clone(&self.inner.setup);
+    fn premake(&self, process: &Arc<AgentProcess>) {
+        let setup = &self.inner.setup;
+        let Some(making) = process.begin_premade(setup.profile.limits.premade_sessions) else { return };
+        let setup = Arc::clone(setup);
         lock(&self.keepers).spawn(async move {
             tokio::time::sleep(AFTER_YOU).await;
-            let Some(_making) = process.begin_premade(setup.profile.limits.premade_sessions) else { return };
-            if let Err(failure) = open::ahead(&setup, &process).await {
+            let Some(process) = making.process() else { return };
+            if let Err(failure) = open::ahead(&setup, process).await {
                 tracing::debug!(%failure, "no session could be opened ahead of time");
             }
         });

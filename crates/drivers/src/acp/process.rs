@@ -75,9 +75,20 @@ pub(super) struct Premade {
 }
 
 /// A session is being made ahead as long as this lives.
-pub(super) struct Premaking<'a>(&'a AgentProcess);
+pub(super) struct Premaking(Arc<AgentProcess>);
 
-impl Drop for Premaking<'_> {
+impl Premaking {
+    /// The process, if it still has room for the session.
+    pub(super) fn process(&self) -> Option<&Arc<AgentProcess>> {
+        let process = &self.0;
+        let ready = process.ready();
+        let tenancy = lock(&process.tenancy);
+        let has_room = process.used(&tenancy, ready) + tenancy.premaking <= process.limits.sessions_per_process;
+        (has_room && !process.is_condemned() && !process.connection.is_gone()).then_some(process)
+    }
+}
+
+impl Drop for Premaking {
     fn drop(&mut self) {
         lock(&self.0.tenancy).premaking -= 1;
     }
@@ -193,16 +204,23 @@ impl AgentProcess {
     }
 
     /// The right to make one more session ahead, if one is wanted. Those that are being made count.
-    pub(super) fn begin_premade(&self, wanted: u32) -> Option<Premaking<'_>> {
+    pub(super) fn begin_premade(self: &Arc<Self>, wanted: u32) -> Option<Premaking> {
+        if wanted == 0 {
+            return None;
+        }
         let ready = self.ready();
         let mut tenancy = lock(&self.tenancy);
-        let used = if self.counts_for_life() { tenancy.opened } else { tenancy.live + ready };
-        let room = used + tenancy.premaking < self.limits.sessions_per_process;
+        let room = self.used(&tenancy, ready) + tenancy.premaking < self.limits.sessions_per_process;
         if ready + tenancy.premaking >= wanted || !room || self.is_condemned() || self.connection.is_gone() {
             return None;
         }
         tenancy.premaking += 1;
-        Some(Premaking(self))
+        Some(Premaking(Arc::clone(self)))
+    }
+
+    /// Places that are taken, with `ready` sessions that were opened ahead.
+    fn used(&self, tenancy: &Tenancy, ready: u32) -> u32 {
+        if self.counts_for_life() { tenancy.opened } else { tenancy.live + ready }
     }
 
     /// Sessions that were opened ahead and are nobody's yet.

@@ -105,13 +105,17 @@ impl Router {
         match method {
             "session/update" => {
                 let Some(params) = read::<wire::SessionUpdate<'_>>(params) else { return noise(&frame, routed) };
-                let mut event = decode::update(params.update);
+                let update = params.update.get();
+                let mut event = match table.known_commands(update) {
+                    Some(commands) => Event::Commands(commands),
+                    None => decode::update(params.update),
+                };
                 match &mut event {
                     Event::ToolCall(call) => {
                         self.name_tool(call);
                         self.note_announced(table, &params);
                     }
-                    Event::Commands(commands) => table.share(commands),
+                    Event::Commands(commands) => table.learn_commands(update, commands),
                     _ => {}
                 }
                 let update = self.quirky_text(event, frame);

@@ -18,6 +18,12 @@ use super::retry_dedup::RetryDedup;
 
 pub(super) type Sink = mpsc::Sender<Vec<Signal>>;
 
+/// The update that last told a session its commands, and what it said.
+struct KnownCommands {
+    update: Box<str>,
+    commands: Arc<[Command]>,
+}
+
 #[derive(Default)]
 pub(super) struct RoutingTable {
     last_id: u64,
@@ -33,8 +39,7 @@ pub(super) struct RoutingTable {
     early: Vec<(Arc<str>, Signal)>,
     lost: Option<Failure>,
     shapes: Shapes,
-    /// The commands that a session was told last.
-    commands: Arc<[Command]>,
+    commands: Option<KnownCommands>,
 }
 
 /// A call of ours that waits for the agent.
@@ -154,12 +159,16 @@ impl RoutingTable {
         &mut self.shapes
     }
 
-    /// Sessions of one agent are told the same commands: they keep them once.
-    pub(super) fn share(&mut self, commands: &mut Arc<[Command]>) {
-        if *commands != self.commands {
-            self.commands = Arc::clone(commands);
+    /// The commands of an update that is the same as one before: each session of an agent is told the same, so
+    /// they are read once and kept once.
+    pub(super) fn known_commands(&self, update: &str) -> Option<Arc<[Command]>> {
+        self.commands.as_ref().filter(|known| *known.update == *update).map(|known| Arc::clone(&known.commands))
+    }
+
+    pub(super) fn learn_commands(&mut self, update: &str, commands: &Arc<[Command]>) {
+        if self.known_commands(update).is_none() {
+            self.commands = Some(KnownCommands { update: update.into(), commands: Arc::clone(commands) });
         }
-        *commands = Arc::clone(&self.commands);
     }
 
     pub(super) fn lost(&self) -> Option<&Failure> {

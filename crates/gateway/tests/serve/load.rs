@@ -88,7 +88,7 @@ fn r11_a_session_that_finds_no_descriptor_is_told_to_come_back() {
     let before = getrlimit(Resource::Nofile);
     let none = Rlimit { current: Some(3), maximum: before.maximum };
     let allowed = prlimit(Some(pid), Resource::Nofile, none).unwrap();
-    // What is made ahead is used up first.
+    // What the driver has opened ahead is used up first.
     let mut told = 0;
     for _ in 0..10 {
         let answer = ask(&mut connection);

@@ -15,7 +15,7 @@ const MOST_SESSIONS: usize = 5_000;
 /// Sessions that are looked at, at most about so many, for those that are shown.
 const DEEPEST: usize = 100_000;
 
-/// Sessions in which nothing was said are nobody's business: some are made ahead of time.
+/// Sessions in which nothing was said are not worth a line.
 pub fn is_shown(view: &SessionView) -> bool {
     view.record.title.is_some() || view.status.is_running() || view.watchers.count() > 0
 }

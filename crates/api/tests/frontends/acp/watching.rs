@@ -61,7 +61,7 @@ async fn a_session_that_another_face_began_appears_runs_waits_and_rests() {
 #[tokio::test]
 async fn sessions_are_listed_newest_first_searched_and_hidden_until_used() {
     let server = TestServer::new(&agents::echo());
-    let ahead = server.foreign_session("ann").await;
+    let unused = server.foreign_session("ann").await;
     let mut client = server.client().await;
     let mut ids = Vec::new();
     for title in ["ducks", "geese", "swans"] {
@@ -79,12 +79,12 @@ async fn sessions_are_listed_newest_first_searched_and_hidden_until_used() {
         sessions.map(|session| session["title"].as_str().unwrap().to_owned()).collect()
     };
     let listed = client.call("_gembridge/sessions", json!({})).await.unwrap();
-    assert_eq!(titles(&listed), ["swans", "geese", "ducks"], "one that was made ahead is not shown");
+    assert_eq!(titles(&listed), ["swans", "geese", "ducks"], "one in which nothing was said is not shown");
     let found = client.call("_gembridge/sessions", json!({ "search": "GEE" })).await.unwrap();
     assert_eq!(titles(&found), ["geese"]);
     let few = client.call("_gembridge/sessions", json!({ "limit": 1 })).await.unwrap();
     assert_eq!(titles(&few), ["swans"]);
-    ahead.close().await.unwrap();
+    unused.close().await.unwrap();
     let mut admin = server.connect_as(ADMIN, "/acp").await;
     admin.initialize().await;
     assert_eq!(titles(&admin.call("_gembridge/sessions", json!({})).await.unwrap()).len(), 3);

@@ -134,7 +134,7 @@ impl TestServer {
         }
     }
 
-    /// The session whose turn runs. Others were made ahead.
+    /// The session whose turn runs.
     async fn at_work(&self) -> SessionHandle {
         for handle in self.sessions.live() {
             if handle.describe().await.is_ok_and(|state| matches!(state.turn, TurnState::Running(_))) {
