@@ -20,7 +20,7 @@ use tokio::sync::Semaphore;
 
 pub(crate) use answer_body::{AnswerBody, StreamEncoder};
 pub(crate) use caller::Caller;
-pub(crate) use error::{FieldNames, problem};
+pub(crate) use error::{FieldNames, error_type, problem};
 pub(crate) use open_calls::OpenCalls;
 pub use source::Source;
 pub(crate) use template::{HOLE, Template};

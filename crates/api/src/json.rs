@@ -5,6 +5,7 @@ mod borrowed;
 mod bounded;
 pub(crate) mod object;
 mod raw;
+mod serialize;
 mod skipped;
 
 pub use borrowed::{OneOrMany, Str, WordOr};

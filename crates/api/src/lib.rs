@@ -20,6 +20,7 @@ pub mod openai;
 mod path;
 mod path_key;
 pub mod problem;
+pub mod responses;
 pub mod routes;
 pub mod server;
 pub mod sse;

@@ -14,6 +14,7 @@ mod error;
 mod fingerprint;
 mod history;
 mod new_session;
+mod log_history;
 mod output_checker;
 mod plan;
 #[cfg(test)]
@@ -43,12 +44,13 @@ pub use conversations::{Claim, ConversationLimits, Conversations, Held, Owner};
 pub use error::{ExchangeError, Field};
 pub use fingerprint::{Fingerprint, Growing, Mark};
 pub use history::{FittedHistory, fit, for_prompts, news};
+pub use log_history::LoggedHistory;
 pub use plan::Plan;
 pub use request::{
     AtOnce, CallIds, CallRef, CallResult, Counts, FollowUp, NamedSession, OfferedTool, Request, TokenLimit, ToolChoice,
     Tools,
 };
-pub use sink::{AnswerSink, Finish, Piece};
+pub use sink::{AnswerPlace, AnswerSink, Finish, Piece};
 pub use token_count::TokenCount;
 
 use self::turn_ledger::TurnLedger;

@@ -19,6 +19,7 @@ pub use handle::{
     Accepted, Command, Description, Joined, Precondition, Presence, Resumed, Resumption, SessionHandle, Submission,
     SubmitResults, TurnState, Unanswered,
 };
+pub(crate) use history_replay::Past as PastTurns;
 pub use overview::{ListWatch, SessionChange, SessionStatus, SessionView, Watchers};
 pub use reader::SessionReader;
 pub use registry::{AgentSetup, NewSession, Sessions, SessionsConfig, Viewer};

@@ -38,3 +38,22 @@ pub(crate) fn problem(error: ExchangeError, names: &FieldNames) -> Problem {
         ExchangeError::Cancelled => Problem::new(Kind::Cancelled, message),
     }
 }
+
+/// The `type` of an error, for the dialects whose errors have one beside their `code`.
+pub(crate) fn error_type(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Invalid | Kind::MethodNotAllowed | Kind::TooLarge | Kind::WrongMediaType => "invalid_request_error",
+        Kind::Unauthenticated => "authentication_error",
+        Kind::Forbidden => "permission_error",
+        Kind::NotFound => "not_found_error",
+        Kind::RateLimited { .. } | Kind::QueueFull { .. } | Kind::Provider => "rate_limit_exceeded",
+        Kind::Agent
+        | Kind::NoToolCall
+        | Kind::NoOutput
+        | Kind::Cancelled
+        | Kind::Unavailable { .. }
+        | Kind::TimedOut
+        | Kind::StoreFull
+        | Kind::Internal => "api_error",
+    }
+}

@@ -1,6 +1,6 @@
 //! What is not text in a conversation: images, audio and files that come inside the request.
 
-use gembridge_core::model::{Content, Message, PromptAbilities, Role, Text};
+use gembridge_core::model::{Content, Message, Part, PromptAbilities, Role, Text};
 
 use super::{Source, brief};
 use crate::problem::Problem;
@@ -88,4 +88,10 @@ fn kind(content: &Content) -> &'static str {
         Content::Blob { .. } | Content::Document { .. } => "files",
         Content::Text(_) | Content::Link { .. } | Content::Other { .. } => "blocks of this kind",
     }
+}
+
+/// A user's message without a word and without anything else.
+pub(crate) fn says_nothing(message: &Message) -> bool {
+    let is_blank = |part: &Part| matches!(part, Part::Content(Content::Text(text)) if text.to_str().trim().is_empty());
+    message.role == Role::User && message.parts.iter().all(is_blank)
 }

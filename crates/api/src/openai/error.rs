@@ -10,7 +10,7 @@ use super::decode::SCHEMA_PLACE;
 use crate::dialect::{self, FieldNames};
 use crate::frontend;
 use crate::identity::RequestId;
-use crate::problem::{Kind, Problem};
+use crate::problem::Problem;
 use crate::sse;
 
 #[derive(Serialize)]
@@ -54,31 +54,12 @@ pub(super) fn event(out: &mut BytesMut, problem: &Problem, id: &RequestId) {
 fn json(problem: &Problem, id: &RequestId) -> Vec<u8> {
     let error = Error {
         message: &problem.message,
-        r#type: class(problem.kind),
+        r#type: dialect::error_type(problem.kind),
         code: problem.kind.code(),
         param: problem.param.as_deref(),
         request_id: *id,
     };
     serde_json::to_vec(&Envelope { error }).expect("strings always serialise")
-}
-
-/// The `type` of a kind. Its `code` is the kind's own name.
-fn class(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Invalid | Kind::MethodNotAllowed | Kind::TooLarge | Kind::WrongMediaType => "invalid_request_error",
-        Kind::Unauthenticated => "authentication_error",
-        Kind::Forbidden => "permission_error",
-        Kind::NotFound => "not_found_error",
-        Kind::RateLimited { .. } | Kind::QueueFull { .. } | Kind::Provider => "rate_limit_exceeded",
-        Kind::Agent
-        | Kind::NoToolCall
-        | Kind::NoOutput
-        | Kind::Cancelled
-        | Kind::Unavailable { .. }
-        | Kind::TimedOut
-        | Kind::StoreFull
-        | Kind::Internal => "api_error",
-    }
 }
 
 #[cfg(test)]
@@ -88,6 +69,7 @@ mod tests {
     use http_body_util::BodyExt as _;
 
     use super::*;
+    use crate::problem::Kind;
 
     #[tokio::test]
     async fn the_envelope_is_byte_for_byte_what_clients_of_this_dialect_know() {

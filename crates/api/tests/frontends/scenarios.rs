@@ -8,6 +8,7 @@ mod messages;
 mod ollama;
 mod openai;
 mod plain_text;
+mod responses;
 
 use gembridge_core::admission::AdmissionLimits;
 use gembridge_core::driver::Signal;
@@ -23,6 +24,7 @@ use self::messages::Messages;
 use self::ollama::Ollama;
 use self::openai::OpenAi;
 use self::plain_text::PlainText;
+use self::responses::ResponsesApi;
 use crate::acp::support::asks;
 use crate::openai::support::tools::FakeTools;
 
@@ -273,6 +275,17 @@ mod ollama_stream {
     every_api!(super::Ollama<true>);
     apis_that_stream!(super::Ollama<true>);
     apis_with_client_tools!(super::Ollama<true>);
+}
+
+mod responses_whole {
+    every_api!(super::ResponsesApi<false>);
+    apis_with_client_tools!(super::ResponsesApi<false>);
+}
+
+mod responses_stream {
+    every_api!(super::ResponsesApi<true>);
+    apis_that_stream!(super::ResponsesApi<true>);
+    apis_with_client_tools!(super::ResponsesApi<true>);
 }
 
 mod plain_text_api {

@@ -308,6 +308,7 @@ impl Exchange {
                 if default_model {
                     sink.default_model(&owner.agent);
                 }
+                sink.begun(answer, turn.place());
                 let choice = &mut self.choices[answer];
                 if let Some(reader) = &mut choice.reader {
                     if let Some(earlier) = self.exchanges.ledger.find(turn.held()) {

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use super::error::ExchangeError;
 use super::token_count::TokenCount;
 use crate::log::LogEntry;
-use crate::model::{AgentName, ClientCall, SessionId, Text};
+use crate::model::{AgentName, ClientCall, Seq, SessionId, Text, TurnId};
 
 /// Takes the pieces of all answers of a request, each with the number of its answer. Text comes as the body of a JSON
 /// string, which most dialects splice as it is: handing it on as values costs a reference count and a queue for each.
@@ -15,6 +15,8 @@ pub trait AnswerSink {
     /// What happened in the turn of an answer, entry by entry, each before the pieces that come of it. For whoever wants to
     /// know more than the answer.
     fn entry(&mut self, _answer: usize, _entry: &LogEntry) {}
+    /// The answer begins here. Comes before anything of it; again where the answer takes another turn.
+    fn begun(&mut self, _answer: usize, _place: AnswerPlace) {}
     /// The agent refused the model that was asked for, and its default answers.
     fn default_model(&mut self, agent: &AgentName);
     fn text(&mut self, answer: usize, escaped: &[u8]);
@@ -25,6 +27,15 @@ pub trait AnswerSink {
     /// The text of the client's that ends the answer. Comes before its end, which is [`Finish::Stop`].
     fn stop_sequence(&mut self, _answer: usize, _text: &str) {}
     fn finish(&mut self, answer: usize, finish: Finish);
+}
+
+/// Where an answer begins: it is what the session's log has of the turn after this entry, up to where the turn ends or
+/// waits for its client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct AnswerPlace {
+    pub session: SessionId,
+    pub turn: TurnId,
+    pub after: Seq,
 }
 
 /// How an answer ended.

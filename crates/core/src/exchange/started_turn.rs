@@ -7,6 +7,7 @@ use tokio_util::task::TaskTracker;
 
 use super::conversations::Held;
 use super::queue_clock::QueueClock;
+use super::sink::AnswerPlace;
 use crate::error::Error;
 use crate::log::{Attachment, Batch, LogEntry};
 use crate::model::{Event, Failure, Outcome, Seq, SessionId, TurnId};
@@ -17,6 +18,8 @@ use crate::store::Store;
 pub(super) struct StartedTurn {
     turn: TurnId,
     reader: SessionReader,
+    /// Everything of it that the client gets comes after this entry.
+    after: Seq,
     /// Where the work of leaving goes.
     tasks: TaskTracker,
     /// Messages before it that the agent was not told.
@@ -42,17 +45,18 @@ impl StartedTurn {
         tasks: TaskTracker,
     ) -> Self {
         let reader = SessionReader::new(handle, attachment, store);
-        Self { turn, reader, tasks, left_out: 0, over: false }
+        Self { turn, after: reader.seen(), reader, tasks, left_out: 0, over: false }
     }
 
     /// A turn that runs already, and that nobody reads yet.
     pub(super) fn unread_turn(handle: SessionHandle, turn: TurnId, store: Arc<dyn Store>, tasks: TaskTracker) -> Self {
         let reader = SessionReader::closed(handle, store);
-        Self { turn, reader, tasks, left_out: 0, over: false }
+        Self { turn, after: reader.seen(), reader, tasks, left_out: 0, over: false }
     }
 
     /// Reads on from after this entry.
     pub(super) fn read_after(&mut self, entry: Seq) {
+        self.after = entry;
         self.reader.go_to(entry);
     }
 
@@ -62,6 +66,10 @@ impl StartedTurn {
 
     pub(super) fn id(&self) -> TurnId {
         self.turn
+    }
+
+    pub(super) fn place(&self) -> AnswerPlace {
+        AnswerPlace { session: self.session(), turn: self.turn, after: self.after }
     }
 
     pub(super) fn held(&self) -> Held {

@@ -9,7 +9,7 @@ use crate::model::{CallId, CallName, Event, Message, Part, Prompt, ReturnedBy, R
 use crate::store::{Store, StoreError};
 
 /// Where the log is, and how much of it the agent shall hear.
-pub(super) struct Past {
+pub(crate) struct Past {
     pub store: Arc<dyn Store>,
     pub session: SessionId,
     /// The entries up to this one.
@@ -21,7 +21,7 @@ pub(super) struct Past {
 }
 
 /// What the agent is told before its first prompt.
-pub(super) struct HistoryReplay {
+pub(crate) struct HistoryReplay {
     messages: Vec<Message>,
     /// Messages that did not fit.
     pub left_out: usize,
@@ -32,7 +32,7 @@ const STEP: usize = 256;
 
 impl Past {
     /// `None`: nothing was said that an agent answered.
-    pub(super) async fn recap(&self) -> Result<Option<HistoryReplay>, StoreError> {
+    pub(crate) async fn recap(&self) -> Result<Option<HistoryReplay>, StoreError> {
         let mut talk = Talk::default();
         let mut until = if self.last_turn == TurnId(0) { Seq::START } else { self.last };
         while until > Seq::START && talk.bytes <= self.budget {
@@ -61,6 +61,10 @@ impl Past {
 }
 
 impl HistoryReplay {
+    pub(crate) fn into_messages(self) -> Vec<Message> {
+        self.messages
+    }
+
     /// The prompt as an agent needs it that knows nothing of what came before.
     pub(super) fn before(&self, prompt: &Prompt) -> Prompt {
         prompt.after(&self.messages)

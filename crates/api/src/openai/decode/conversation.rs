@@ -21,17 +21,11 @@ pub fn conversation(request: &ChatRequest<'_>, body: Source<'_>) -> Result<Vec<M
         }
         conversation.push(message_of(at, message, calling, body)?);
     }
-    if conversation.last().is_some_and(says_nothing) {
+    if conversation.last().is_some_and(dialect::media::says_nothing) {
         let param = format!("messages[{}].content", messages.len() - 1);
         return Err(Problem::invalid(param, "the newest message is empty; say something in it"));
     }
     Ok(conversation)
-}
-
-/// A user's message without a word and without anything else.
-fn says_nothing(message: &Message) -> bool {
-    let is_blank = |part: &Part| matches!(part, Part::Content(Content::Text(text)) if text.to_str().trim().is_empty());
-    message.role == Role::User && message.parts.iter().all(is_blank)
 }
 
 /// `calling` is the nearest message with calls.

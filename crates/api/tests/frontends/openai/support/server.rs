@@ -10,6 +10,7 @@ use axum::middleware::{Next, from_fn};
 use axum::response::Response;
 use gembridge_api::dialect::{DialectConfig, Dialects};
 use gembridge_api::identity::{Identity, Rank};
+use gembridge_api::responses::{self, Responses};
 use gembridge_api::{messages, ollama, openai};
 use gembridge_core::admission::{Admission, AdmissionLimits};
 use gembridge_core::driver::Driver;
@@ -106,8 +107,8 @@ impl TestServer {
     pub async fn over(sessions: Arc<Sessions>, exchanges: Arc<Exchanges>, config: DialectConfig) -> Self {
         let app = Dialects::new(Arc::clone(&exchanges), config);
         let messages = messages::router(messages::Messages::new(Arc::clone(&app)));
-        let routes = openai::router(Arc::clone(&app)).merge(ollama::router(app)).merge(messages);
-        let routes = routes.layer(from_fn(identify));
+        let routes = openai::router(Arc::clone(&app)).merge(ollama::router(Arc::clone(&app))).merge(messages);
+        let routes = routes.merge(responses::router(Responses::new(app))).layer(from_fn(identify));
         let routes = routes.layer(axum::extract::DefaultBodyLimit::disable());
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");
         let address = listener.local_addr().expect("bound");

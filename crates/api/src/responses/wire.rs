@@ -1,0 +1,14 @@
+//! The dialect's own words, as they stand on the wire: no logic, no core types.
+
+mod item;
+mod request;
+mod response;
+mod tool;
+
+pub use item::{Content, Item, Part};
+pub use request::{CreateRequest, TextFormat};
+pub use response::{
+    ConversationEcho, CustomCallItem, ErrorBody, FunctionCallItem, IncompleteDetails, InputTokensDetails, MessageItem, OutputItem,
+    OutputPart, OutputTokensDetails, ReasoningItem, ReasoningOptions, ResponseObject, SummaryPart, TextEcho, Usage,
+};
+pub use tool::{AllowedTool, Tool, ToolChoice};

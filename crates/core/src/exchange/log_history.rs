@@ -1,0 +1,82 @@
+//! What was said in a session up to the end of one answer, out of its log: for clients that name an answer and keep no
+//! history of their own.
+
+use std::sync::Arc;
+
+use super::Exchanges;
+use crate::error::Error;
+use crate::model::{ClientCall, Event, Message, Seq, SessionId, TurnId};
+use crate::session::{PastTurns, Viewer};
+
+/// A conversation as a session's log tells it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoggedHistory {
+    pub messages: Vec<Message>,
+    /// The calls that the last answer made.
+    pub calls: Vec<ClientCall>,
+}
+
+/// Entries read at once.
+const PAGE: usize = 256;
+
+/// Where an answer ends in the log.
+struct AnswerEnd {
+    last: Seq,
+    turn: TurnId,
+    calls: Vec<ClientCall>,
+}
+
+impl Exchanges {
+    /// What was said up to the end of the answer that begins after this entry. `None`: there is no such answer, or it has no
+    /// end yet.
+    pub async fn history_of_answer(
+        &self,
+        session: SessionId,
+        after: Seq,
+        viewer: &Viewer,
+    ) -> Result<Option<LoggedHistory>, Error> {
+        // Whether it may be seen.
+        self.sessions.get(session, viewer).await?;
+        let Some(end) = self.answer_end(session, after).await? else { return Ok(None) };
+        self.history_until(session, end).await.map(Some)
+    }
+
+    /// What was said in a session whose turn waits for results of its client.
+    pub async fn history_of_calls(&self, session: SessionId, viewer: &Viewer) -> Result<LoggedHistory, Error> {
+        let described = self.sessions.get(session, viewer).await?.describe().await?;
+        let turn = described.parked.first().map_or(TurnId(u64::MAX), |call| call.id.turn());
+        self.history_until(session, AnswerEnd { last: described.last, turn, calls: described.parked }).await
+    }
+
+    async fn history_until(&self, session: SessionId, end: AnswerEnd) -> Result<LoggedHistory, Error> {
+        let past = PastTurns {
+            store: Arc::clone(self.sessions.store()),
+            session,
+            last: end.last,
+            last_turn: end.turn,
+            budget: self.config.history_budget,
+        };
+        let messages = past.recap().await?.map(|told| told.into_messages()).unwrap_or_default();
+        Ok(LoggedHistory { messages, calls: end.calls })
+    }
+
+    async fn answer_end(&self, session: SessionId, mut after: Seq) -> Result<Option<AnswerEnd>, Error> {
+        let (mut own, mut calls) = (None, Vec::new());
+        loop {
+            let entries = self.sessions.store().read(session, after, Seq(u64::MAX), PAGE).await?;
+            let Some(last) = entries.last() else { return Ok(None) };
+            after = last.seq;
+            for entry in entries {
+                let Some(turn) = entry.turn.filter(|turn| own.is_none_or(|own| own == *turn)) else { continue };
+                own = Some(turn);
+                match entry.event {
+                    Event::Called(call) => calls.push(*call),
+                    Event::Parked(_) | Event::Ended(_) => {
+                        return Ok(Some(AnswerEnd { last: entry.seq, turn, calls }));
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+}
