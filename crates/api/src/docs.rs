@@ -40,6 +40,7 @@ pub fn routes() -> Router {
 pub fn description() -> utoipa::openapi::OpenApi {
     let mut whole = Own::openapi();
     whole.merge(crate::openai::Description::openapi());
+    whole.merge(crate::responses::Description::openapi());
     whole.merge(crate::acp::Description::openapi());
     whole.merge(crate::admin::operator::Description::openapi());
     whole.merge(crate::ui::Description::openapi());

@@ -37,6 +37,7 @@ use gembridge_api::frontend::Frontend;
 use gembridge_api::guard::body::BodyLimits;
 use gembridge_api::guard::{Guard, GuardConfig};
 use gembridge_api::messages::{self, Messages};
+use gembridge_api::responses::{self, Responses};
 use gembridge_api::routes;
 use gembridge_api::server::{Connections, Deadlines, Server, ServerConfig};
 use gembridge_api::ui;
@@ -140,9 +141,15 @@ fn open(
     let small = acp_api::tickets(&guard).merge(gembridge_api::admin::operator::routes(Arc::new(operator)));
     let open = health::routes(readiness.clone()).merge(acp_api::proof::routes(secret));
     let plain = plain_routes(small, acp_api::router(&acp), open.clone(), counted.clone());
-    let messages = Messages::new(Arc::clone(&dialects));
-    let spoken = [openai::frontend(Arc::clone(&dialects)), messages::frontend(messages), ollama::frontend(dialects)];
-    let app = routes::app(&guard, spoken.into_iter().chain([plain]));
+    let (messages, responses) = (Messages::new(Arc::clone(&dialects)), Responses::new(Arc::clone(&dialects)));
+    let frontends = [
+        openai::frontend(Arc::clone(&dialects)),
+        responses::frontend(Arc::clone(&responses)),
+        messages::frontend(messages),
+        ollama::frontend(dialects),
+        plain,
+    ];
+    let app = routes::app(&guard, frontends);
     let acp_port = acp_port(&acp, &guard, open, settings)?;
     warn_about(&addresses, &served, &reachable, settings);
     terminal::print(&Banner { addresses: &addresses, agent: &served[0].agent, key: shown }.text())?;
@@ -156,6 +163,7 @@ fn open(
         app,
         acp_port,
         acp,
+        responses,
         tap,
         upkeep,
         housekeeping,

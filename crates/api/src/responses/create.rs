@@ -1,5 +1,6 @@
 //! `POST /v1/responses`: items in, the next response out.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use axum::body::Body;
@@ -8,12 +9,14 @@ use axum::http::{HeaderMap, Response};
 use bytes::Bytes;
 use gembridge_core::exchange::{self, FollowUp, NamedSession, Plan, Resolved};
 use gembridge_core::model::{CallId, Message, ReturnOutcome, Role, Timestamp};
-use serde_json::value::RawValue;
 
 use super::Responses;
+use super::background::Run;
 use super::decode::{self, Conversation, RequestOptions};
 use super::encode::{Answer, Framing, Head};
 use super::keeper::Keeper;
+use super::kept::KeptResponses;
+use super::stored::{events, json};
 use super::{error, wire};
 use crate::dialect::{Caller, OpenCalls, Source, brief, media};
 use crate::identity::RequestId;
@@ -53,9 +56,15 @@ async fn answer(
 ) -> Result<Response<Body>, Problem> {
     let session = caller.named_session(headers).await;
     let (mut caller, asked) = caller.read(body, Asked::read).await?;
-    let Planned { plan, head, keeper, options } = asked.plan(app, &caller, session?, &app.kept).await?;
+    let Planned { plan, head, keeper, options } = asked.plan(app, &caller, session?, None).await?;
     let resolved = plan.resolved.clone();
     let mut exchange = caller.start(plan).map_err(error::problem)?;
+    if options.echo.background {
+        let mut answer = Answer::in_events(head, Framing::Sse).kept_by(keeper);
+        Run::begin(&mut exchange, &mut answer).await?;
+        let run = app.run(exchange, answer);
+        return Ok(if options.stream { events(run.follow(None)) } else { json(run.response()) });
+    }
     if options.stream {
         let answer = Answer::in_events(head, Framing::Sse).kept_by(keeper);
         let response = caller.stream(exchange, answer, sse::CONTENT_TYPE, &options.ignored, &resolved);
@@ -64,15 +73,14 @@ async fn answer(
     let mut answer = Answer::whole(head).kept_by(keeper);
     exchange.finish(&mut answer).await.map_err(error::problem)?;
     answer.end(exchange.tokens());
+    answer.keep();
     Ok(caller.whole(answer.encode(), &options.ignored, &resolved, &exchange))
 }
 
 /// A request that was read.
 pub(super) struct Asked {
-    options: RequestOptions,
-    said: Conversation,
-    /// The `input` as it was written, where the response is kept.
-    input: Bytes,
+    pub options: RequestOptions,
+    pub said: Conversation,
 }
 
 /// What is to be done about it.
@@ -85,20 +93,11 @@ pub(super) struct Planned {
 
 impl Asked {
     pub(super) fn read(caller: &Caller, body: &Bytes) -> Result<Self, Problem> {
-        #[derive(serde::Deserialize)]
-        struct Input<'a> {
-            #[serde(borrow)]
-            input: &'a RawValue,
-        }
         let request = decode::parse(body)?;
         caller.note_asked(request.model.as_deref(), request.stream.unwrap_or(false));
         let options = decode::options(&request)?;
         let said = decode::conversation(&request, Source(body))?;
-        let input = match serde_json::from_slice::<Input<'_>>(body) {
-            Ok(input) if options.echo.store => Bytes::copy_from_slice(input.input.get().as_bytes()),
-            _ => Bytes::new(),
-        };
-        Ok(Self { options, said, input })
+        Ok(Self { options, said })
     }
 
     /// Finds what was said before, and who goes on with it.
@@ -107,10 +106,10 @@ impl Asked {
         app: &Arc<Responses>,
         caller: &Caller,
         session: Option<NamedSession>,
-        kept: &Arc<super::kept::KeptResponses>,
+        local: Option<&Arc<KeptResponses>>,
     ) -> Result<Planned, Problem> {
-        let Self { options, said, input } = self;
-        let past = app.past(caller, &options, &said, kept).await?;
+        let Self { options, said } = self;
+        let past = app.past(caller, &options, &said, local).await?;
         let said = match past {
             Some(past) => said.after(past),
             None => said,
@@ -139,7 +138,7 @@ impl Asked {
             answers: 1,
         });
         let plan = plan.map_err(error::problem)?;
-        let keeper = Keeper::new(app, kept, caller.identity.principal.clone(), &options, input, said);
+        let keeper = Keeper::new(app, local, caller.identity.principal.clone(), &options, said);
         Ok(Planned { plan, head, keeper, options })
     }
 }
@@ -172,31 +171,30 @@ fn follow_up(said: &Conversation) -> Result<Option<FollowUp>, Problem> {
     let last = said.messages.iter().rposition(|message| message.role == Role::Assistant);
     let of_last: Vec<_> = said.calls.iter().filter(|call| Some(call.message) == last).collect();
     let mut open = OpenCalls::new(of_last.iter().map(|call| exchange::CallRef::Id(call.id.clone())));
+    let known: HashSet<&str> = said.calls.iter().map(|call| call.id.as_str()).collect();
     let mut results = said.results.iter().peekable();
     for (at, message) in said.messages.iter().enumerate() {
         let result = results.next_if(|result| result.message == at);
-        let is_new = last.is_none_or(|last| at > last);
+        if let Some(result) = result
+            && !known.contains(result.id.as_str())
+            && result.id.parse::<CallId>().is_err()
+        {
+            let message =
+                format!("`{}` is no call of this conversation; send the call before its result", brief(&result.id));
+            return Err(Problem::invalid(result.place.clone(), message));
+        }
+        if last.is_some_and(|last| at <= last) {
+            continue;
+        }
         match result {
-            Some(result) if is_new && of_last.iter().any(|call| call.id == result.id) => {
+            Some(result) if of_last.iter().any(|call| call.id == result.id) => {
                 open.result(result.call(), message, ReturnOutcome::Done, || result.place.clone())?;
             }
-            Some(result) if said.calls.iter().any(|call| call.id == result.id) => {
-                if is_new {
-                    open.said(message);
-                }
-            }
             // The request does not repeat the call: its id says which session it is of.
-            Some(result) if result.id.parse::<CallId>().is_ok() => {
-                if is_new {
-                    open.known_result(result.call(), message, ReturnOutcome::Done);
-                }
+            Some(result) if !known.contains(result.id.as_str()) => {
+                open.known_result(result.call(), message, ReturnOutcome::Done);
             }
-            Some(result) => {
-                let message = format!("`{}` is no call of this conversation; send the call before its result", brief(&result.id));
-                return Err(Problem::invalid(result.place.clone(), message));
-            }
-            None if is_new => open.said(message),
-            None => {}
+            Some(_) | None => open.said(message),
         }
     }
     Ok(open.follow_up())

@@ -7,4 +7,4 @@ mod object;
 
 pub(super) use answer::Answer;
 pub(super) use events::Framing;
-pub(super) use object::{Echo, Head};
+pub(super) use object::{AnswerForm, Echo, Head, Thoughts};

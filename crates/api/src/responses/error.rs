@@ -71,6 +71,19 @@ pub(super) fn unknown_previous(id: &str) -> Problem {
     Problem::invalid(PREVIOUS, message)
 }
 
+pub(super) fn unknown_conversation(id: &str) -> Problem {
+    let message = format!("there is no conversation `{}`; `POST /v1/conversations` makes one", dialect::brief(id));
+    Problem { kind: Kind::NotFound, message, param: Some("conversation".into()) }
+}
+
+pub(super) fn unknown_response(id: &str) -> Problem {
+    let message = format!(
+        "there is no response `{}`; it was not stored, or was deleted, or is another key's",
+        dialect::brief(id)
+    );
+    Problem { kind: Kind::NotFound, message, param: Some("response_id".into()) }
+}
+
 fn json(problem: &Problem, id: &RequestId, status: Option<u16>) -> Vec<u8> {
     let error = Error {
         message: &problem.message,

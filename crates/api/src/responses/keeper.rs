@@ -1,8 +1,7 @@
-//! Keeps a response when it is over.
+//! Keeps a response when it is over, and lets its conversation go on from there.
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use gembridge_core::model::Principal;
 
 use super::Responses;
@@ -10,36 +9,57 @@ use super::decode::{Conversation, RequestOptions};
 use super::kept::{Kept, KeptResponses, Stage};
 
 pub(super) struct Keeper {
-    kept: Arc<KeptResponses>,
+    app: Arc<Responses>,
+    /// Where it is kept, if it is.
+    kept: Option<Arc<KeptResponses>>,
     principal: Principal,
-    /// Whether others than the connection that it came over may have it.
-    is_kept: bool,
-    input: Bytes,
+    conversation: Option<String>,
+    /// What was said before the answer.
     said: Conversation,
 }
 
 impl Keeper {
-    /// `kept` is where those go that are not stored: of a connection, or nowhere.
+    /// `local` is where responses go that are not stored: those of a connection, as long as it lasts.
     pub(super) fn new(
         app: &Arc<Responses>,
-        kept: &Arc<KeptResponses>,
+        local: Option<&Arc<KeptResponses>>,
         principal: Principal,
         options: &RequestOptions,
-        input: Bytes,
         said: Conversation,
     ) -> Self {
-        let kept = if options.echo.store { &app.kept } else { kept };
-        let is_kept = options.echo.store || !Arc::ptr_eq(kept, &app.kept);
-        Self { kept: Arc::clone(kept), principal, is_kept, input, said }
+        let kept = if options.echo.store { Some(&app.kept) } else { local };
+        let conversation = options.conversation.clone();
+        Self { app: Arc::clone(app), kept: kept.cloned(), principal, conversation, said }
     }
 
-    /// What was said goes on with this answer.
-    pub(super) fn keep(self, id: &str, body: Vec<u8>, answered: Conversation) {
-        if !self.is_kept {
-            return;
+    /// Keeps a response that has begun and goes on by itself.
+    pub(super) fn keep_running(&self, id: &str, stage: Stage) {
+        if let Some(kept) = &self.kept {
+            kept.put(id, Kept { principal: self.principal.clone(), stage, said: Arc::default(), input: 0 });
         }
-        let said = Arc::new(answered.after(self.said));
-        let kept = Kept { principal: self.principal, stage: Stage::Over(body.into()), input: self.input, said };
-        self.kept.put(id, kept);
+    }
+}
+
+/// A response that is over.
+pub(super) struct Over {
+    pub keeper: Keeper,
+    pub id: String,
+    pub answered: Conversation,
+}
+
+impl Over {
+    /// What was said goes on with its answer.
+    pub(super) fn keep(self, stage: Stage) {
+        let Keeper { app, kept, principal, conversation, said } = self.keeper;
+        let input = said.messages.len();
+        let said = Arc::new(self.answered.after(said));
+        if let Some(conversation) = &conversation
+            && let Some(before) = app.kept.get(conversation, &principal)
+        {
+            app.kept.put(conversation, Kept { said: Arc::clone(&said), ..before });
+        }
+        if let Some(kept) = kept {
+            kept.put(&self.id, Kept { principal, stage, said, input });
+        }
     }
 }

@@ -8,30 +8,37 @@ use gembridge_core::model::{CallId, CallName, Message, Role};
 
 use super::Responses;
 use super::decode::{Call, Conversation, RequestOptions};
-use super::error::unknown_previous;
+use super::error::{unknown_conversation, unknown_previous};
 use super::kept::{KeptResponses, Stage};
 use super::response_id::ResponseId;
 use crate::dialect::Caller;
 use crate::problem::Problem;
 
 impl Responses {
-    /// `None`: the request says everything itself. `kept` is asked before what all connections share.
+    /// `None`: the request says everything itself. `local` is what a connection keeps for itself.
     pub(super) async fn past(
         &self,
         caller: &Caller,
         options: &RequestOptions,
         said: &Conversation,
-        kept: &Arc<KeptResponses>,
+        local: Option<&Arc<KeptResponses>>,
     ) -> Result<Option<Conversation>, Problem> {
         if let Some(previous) = &options.previous {
-            return self.said_until(caller, options, previous, kept).await.map(Some);
+            return self.said_until(caller, options, previous, local).await.map(Some);
+        }
+        if let Some(conversation) = &options.conversation {
+            let kept = self.kept.get(conversation, &caller.identity.principal);
+            let kept = kept.filter(|kept| matches!(kept.stage, Stage::Conversation(_)));
+            let kept = kept.ok_or_else(|| unknown_conversation(conversation))?;
+            return Ok(Some((*kept.said).clone()));
         }
         let is_repeated = |id: &str| said.calls.iter().any(|call| call.id == id);
-        let waiting = said.results.iter().filter(|result| !is_repeated(&result.id)).find_map(|result| result.id.parse().ok());
+        let waiting =
+            said.results.iter().filter(|result| !is_repeated(&result.id)).find_map(|result| result.id.parse().ok());
         let Some(call): Option<CallId> = waiting else { return Ok(None) };
         let exchanges = &self.dialects.exchanges;
         match exchanges.history_of_calls(call.session(), &caller.identity.viewer()).await {
-            Ok(logged) => Ok(Some(conversation(logged, options))),
+            Ok(logged) => Ok(Some(conversation(logged, options.echo.instructions.as_deref()))),
             // The turn is gone: the results are told for what they are.
             Err(Error::UnknownSession(_) | Error::Closed) => Ok(None),
             Err(error) => Err(error.into()),
@@ -44,14 +51,17 @@ impl Responses {
         caller: &Caller,
         options: &RequestOptions,
         previous: &str,
-        kept: &Arc<KeptResponses>,
+        local: Option<&Arc<KeptResponses>>,
     ) -> Result<Conversation, Problem> {
         let unknown = || unknown_previous(previous);
         let principal = &caller.identity.principal;
-        if let Some(found) = kept.get(previous, principal).or_else(|| self.kept.get(previous, principal)) {
+        if let Some(found) =
+            local.and_then(|local| local.get(previous, principal)).or_else(|| self.kept.get(previous, principal))
+        {
             return match found.stage {
                 Stage::Over(_) => Ok((*found.said).clone()),
-                Stage::Deleted => Err(unknown()),
+                Stage::Background(run) if run.is_over() => Ok((*found.said).clone()),
+                Stage::Background(_) | Stage::Conversation(_) | Stage::Deleted => Err(unknown()),
             };
         }
         let id: ResponseId = previous.parse().map_err(|_| unknown())?;
@@ -60,7 +70,7 @@ impl Responses {
         }
         let viewer = caller.identity.viewer();
         match self.dialects.exchanges.history_of_answer(id.session, id.after, &viewer).await {
-            Ok(Some(logged)) => Ok(conversation(logged, options)),
+            Ok(Some(logged)) => Ok(conversation(logged, options.echo.instructions.as_deref())),
             Ok(None) | Err(Error::UnknownSession(_)) => Err(unknown()),
             Err(error) => Err(error.into()),
         }
@@ -68,9 +78,9 @@ impl Responses {
 }
 
 /// A log's history in the words of this dialect. The log has the instructions of its first request as what the system said.
-fn conversation(logged: LoggedHistory, options: &RequestOptions) -> Conversation {
-    let LoggedHistory { mut messages, calls } = logged;
-    let instructions = options.echo.instructions.as_deref().map(|text| Message::text(Role::System, text));
+pub(super) fn conversation(logged: LoggedHistory, instructions: Option<&str>) -> Conversation {
+    let LoggedHistory { mut messages, calls, .. } = logged;
+    let instructions = instructions.map(|text| Message::text(Role::System, text));
     if messages.first() == instructions.as_ref() && !messages.is_empty() {
         messages.remove(0);
     }

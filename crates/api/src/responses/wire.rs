@@ -8,7 +8,8 @@ mod tool;
 pub use item::{Content, Item, Part};
 pub use request::{CreateRequest, TextFormat};
 pub use response::{
-    ConversationEcho, CustomCallItem, ErrorBody, FunctionCallItem, IncompleteDetails, InputTokensDetails, MessageItem, OutputItem,
-    OutputPart, OutputTokensDetails, ReasoningItem, ReasoningOptions, ResponseObject, SummaryPart, TextEcho, Usage,
+    ConversationEcho, CustomCallItem, ErrorBody, FunctionCallItem, IncompleteDetails, InputTokensDetails, MessageItem,
+    OutputItem, OutputPart, OutputTokensDetails, ReasoningItem, ReasoningOptions, ResponseObject, SummaryPart,
+    TextEcho, Usage,
 };
 pub use tool::{AllowedTool, Tool, ToolChoice};

@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use super::Exchanges;
+use super::{Exchanges, token_estimate};
 use crate::error::Error;
-use crate::model::{ClientCall, Event, Message, Seq, SessionId, TurnId};
+use crate::model::{ClientCall, ClientTool, Event, Message, Seq, SessionId, Timestamp, TurnId};
 use crate::session::{PastTurns, Viewer};
 
 /// A conversation as a session's log tells it.
@@ -14,6 +14,9 @@ pub struct LoggedHistory {
     pub messages: Vec<Message>,
     /// The calls that the last answer made.
     pub calls: Vec<ClientCall>,
+    /// When the last answer began and ended.
+    pub began_at: Timestamp,
+    pub ended_at: Timestamp,
 }
 
 /// Entries read at once.
@@ -24,9 +27,16 @@ struct AnswerEnd {
     last: Seq,
     turn: TurnId,
     calls: Vec<ClientCall>,
+    began_at: Timestamp,
+    ended_at: Timestamp,
 }
 
 impl Exchanges {
+    /// About how many tokens a model reads of a request.
+    pub fn tokens_of_request(history: &[Message], tools: &[ClientTool]) -> u64 {
+        token_estimate::of_request(history, tools).div_ceil(token_estimate::TOKEN)
+    }
+
     /// What was said up to the end of the answer that begins after this entry. `None`: there is no such answer, or it has no
     /// end yet.
     pub async fn history_of_answer(
@@ -45,7 +55,8 @@ impl Exchanges {
     pub async fn history_of_calls(&self, session: SessionId, viewer: &Viewer) -> Result<LoggedHistory, Error> {
         let described = self.sessions.get(session, viewer).await?.describe().await?;
         let turn = described.parked.first().map_or(TurnId(u64::MAX), |call| call.id.turn());
-        self.history_until(session, AnswerEnd { last: described.last, turn, calls: described.parked }).await
+        let (last, calls, now) = (described.last, described.parked, Timestamp::now());
+        self.history_until(session, AnswerEnd { last, turn, calls, began_at: now, ended_at: now }).await
     }
 
     async fn history_until(&self, session: SessionId, end: AnswerEnd) -> Result<LoggedHistory, Error> {
@@ -56,12 +67,16 @@ impl Exchanges {
             last_turn: end.turn,
             budget: self.config.history_budget,
         };
-        let messages = past.recap().await?.map(|told| told.into_messages()).unwrap_or_default();
-        Ok(LoggedHistory { messages, calls: end.calls })
+        let messages = match past.recap().await? {
+            Some(told) => told.into_messages(),
+            None => Vec::new(),
+        };
+        let AnswerEnd { calls, began_at, ended_at, .. } = end;
+        Ok(LoggedHistory { messages, calls, began_at, ended_at })
     }
 
     async fn answer_end(&self, session: SessionId, mut after: Seq) -> Result<Option<AnswerEnd>, Error> {
-        let (mut own, mut calls) = (None, Vec::new());
+        let (mut own, mut calls, mut began) = (None, Vec::new(), None);
         loop {
             let entries = self.sessions.store().read(session, after, Seq(u64::MAX), PAGE).await?;
             let Some(last) = entries.last() else { return Ok(None) };
@@ -69,10 +84,11 @@ impl Exchanges {
             for entry in entries {
                 let Some(turn) = entry.turn.filter(|turn| own.is_none_or(|own| own == *turn)) else { continue };
                 own = Some(turn);
+                let began_at = *began.get_or_insert(entry.at);
                 match entry.event {
                     Event::Called(call) => calls.push(*call),
                     Event::Parked(_) | Event::Ended(_) => {
-                        return Ok(Some(AnswerEnd { last: entry.seq, turn, calls }));
+                        return Ok(Some(AnswerEnd { last: entry.seq, turn, calls, began_at, ended_at: entry.at }));
                     }
                     _ => {}
                 }

@@ -11,6 +11,7 @@ use gembridge_api::admin::health::Readiness;
 use gembridge_api::admin::metrics::{self, names};
 use gembridge_api::guard::Guard;
 use gembridge_api::guard::rate::{Counted, Rate};
+use gembridge_api::responses::Responses;
 use gembridge_api::server::{Drained, Server, Stop};
 use gembridge_core::exchange::Exchanges;
 use gembridge_core::session::Sessions;
@@ -57,6 +58,7 @@ pub struct Gateway {
     /// One more port, with routes of its own.
     pub acp_port: Option<(Server, Router)>,
     pub acp: Arc<Acp>,
+    pub responses: Arc<Responses>,
     pub tap: Option<Arc<LineTap>>,
     pub upkeep: Upkeep,
     pub housekeeping: Housekeeping,
@@ -75,6 +77,7 @@ impl Gateway {
             app,
             acp_port,
             acp,
+            responses,
             tap,
             mut upkeep,
             housekeeping,
@@ -117,11 +120,13 @@ impl Gateway {
         notifier.stopping();
         stop.drain.cancel();
         acp.drain();
+        responses.drain();
         let drain = tokio::time::sleep(context.config.settings.server.drain.0);
         let ended = tokio::select! {
             drained = async {
                 let drained = (&mut serving).await;
                 acp.settle().await;
+                responses.settle().await;
                 drained
             } => Some(drained),
             () = drain => None,
@@ -141,6 +146,7 @@ impl Gateway {
                 tracing::warn!(connections, "connections were cut, since their turns took longer than the drain");
             }
             acp.settle().await;
+            responses.settle().await;
             if let Some(tap) = &tap {
                 tap.close();
             }

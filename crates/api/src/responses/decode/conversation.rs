@@ -234,7 +234,8 @@ impl Conversation {
 
     /// Calls that were made at once have numbers, and results name the call that they are of.
     pub(in crate::responses) fn number_calls(&mut self) {
-        for at_once in self.calls.chunk_by_mut(|one, next| one.message == next.message).filter(|calls| calls.len() > 1) {
+        for at_once in self.calls.chunk_by_mut(|one, next| one.message == next.message).filter(|calls| calls.len() > 1)
+        {
             let made = self.messages[at_once[0].message].parts.iter_mut().filter_map(|part| match part {
                 Part::Call { call, .. } => Some(call),
                 Part::Content(_) | Part::ResultOf(_) => None,
@@ -265,9 +266,7 @@ fn name_results(messages: &mut [Message], calls: &[Call], results: &[CallResult]
     let names: HashMap<&str, &CallName> = calls.iter().map(|call| (call.id.as_str(), &call.name)).collect();
     for result in results {
         let parts = &mut messages[result.message].parts;
-        if let (false, Some(name)) =
-            (matches!(parts.first(), Some(Part::ResultOf(_))), names.get(result.id.as_str()))
-        {
+        if let (false, Some(name)) = (matches!(parts.first(), Some(Part::ResultOf(_))), names.get(result.id.as_str())) {
             parts.insert(0, Part::ResultOf((*name).clone()));
         }
     }

@@ -9,7 +9,7 @@ use super::tools::{self, ToolNames};
 use crate::dialect::{self, Ignored, LARGEST_SCHEMA, brief, shortened};
 use crate::json::{OneOrMany, Skipped, WordOr};
 use crate::problem::{Kind, Problem};
-use crate::responses::encode::Echo;
+use crate::responses::encode::{AnswerForm, Echo, Thoughts};
 use crate::responses::wire::{CreateRequest, TextFormat};
 
 pub(in crate::responses) struct RequestOptions {
@@ -149,8 +149,8 @@ fn echo(
         },
         safety_identifier: request.safety_identifier.as_deref().map(str::to_owned),
         prompt_cache_key: request.prompt_cache_key.as_deref().map(str::to_owned),
-        encrypted_reasoning: includes(ENCRYPTED_REASONING),
-        is_data,
+        thoughts: if includes(ENCRYPTED_REASONING) { Thoughts::Returnable } else { Thoughts::Told },
+        form: if is_data { AnswerForm::Data } else { AnswerForm::Prose },
     })
 }
 
@@ -205,7 +205,9 @@ fn note_ignored(request: &CreateRequest<'_>, ignored: &mut Ignored) {
     for item in super::conversation::items(request) {
         ignored.unknown("input.", &item.unknown);
         if let Some(OneOrMany::Many(parts)) = &item.content {
-            parts.iter().for_each(|part| ignored.unknown("input.content.", &part.unknown));
+            for part in parts {
+                ignored.unknown("input.content.", &part.unknown);
+            }
         }
     }
 }

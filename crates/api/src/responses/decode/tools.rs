@@ -47,7 +47,8 @@ pub(super) fn agent_name(namespace: Option<&str>, name: &str) -> String {
 const SEPARATOR: &str = "__";
 
 /// The one argument of a custom tool.
-const CUSTOM_SCHEMA: &[u8] = br#"{"type":"object","properties":{"input":{"type":"string"}},"required":["input"],"additionalProperties":false}"#;
+const CUSTOM_SCHEMA: &[u8] =
+    br#"{"type":"object","properties":{"input":{"type":"string"}},"required":["input"],"additionalProperties":false}"#;
 
 pub(super) fn tools(request: &CreateRequest<'_>, ignored: &mut Ignored) -> Result<(Tools, ToolNames), Problem> {
     let mut list = ToolList { offered: Vec::new(), names: ToolNames::default(), ignored };
@@ -165,9 +166,8 @@ fn tool_choice(choice: Option<&WordOr<'_, ToolChoice<'_>>>, offered: &mut Vec<Of
 fn allowed_tools(choice: &ToolChoice<'_>, offered: &mut Vec<OfferedTool>) -> Result<Choice, Problem> {
     let is_run_here = |tool: &&AllowedTool<'_>| matches!(tool.kind.as_deref(), Some("function" | "custom"));
     let allowed = choice.tools.iter().flat_map(|list| &list.0).filter(is_run_here);
-    let names: Vec<String> = allowed
-        .map(|tool| agent_name(tool.namespace.as_deref(), tool.name.as_deref().unwrap_or_default()))
-        .collect();
+    let names: Vec<String> =
+        allowed.map(|tool| agent_name(tool.namespace.as_deref(), tool.name.as_deref().unwrap_or_default())).collect();
     keep(offered, "tool_choice.tools", names.iter().map(String::as_str))?;
     match choice.mode.as_deref() {
         None | Some("auto") => Ok(Choice::Auto),

@@ -6,13 +6,14 @@ use gembridge_core::model::{AgentName, ClientCall, Part, Timestamp};
 use serde_json::value::RawValue;
 
 use super::events::{Body, Events, Framing, Template};
-use super::object::{Head, Status};
+use super::object::{AnswerForm, Head, Status, Thoughts};
 use crate::dialect::StreamEncoder;
 use crate::identity::RequestId;
 use crate::problem::Problem;
 use crate::responses::decode::{CalledTool, Conversation, ToolKind};
 use crate::responses::error;
-use crate::responses::keeper::Keeper;
+use crate::responses::keeper::{Keeper, Over};
+use crate::responses::kept::Stage;
 use crate::responses::response_id::ResponseId;
 use crate::responses::wire::{
     CustomCallItem, FunctionCallItem, MessageItem, OutputItem, OutputPart, ReasoningItem, SummaryPart,
@@ -73,15 +74,55 @@ impl Answer {
         serde_json::to_vec(&self.head.object(&self.status, &self.items)).expect("strings and numbers always serialise")
     }
 
+    pub(in crate::responses) fn begin(&mut self, id: ResponseId) {
+        self.head.id = id.to_string();
+        self.status = if self.head.echo.background { Status::Queued } else { Status::InProgress };
+        self.tell("response.created");
+        if self.head.echo.background {
+            self.tell("response.queued");
+        }
+        self.status = Status::InProgress;
+        self.tell("response.in_progress");
+    }
+
+    /// Shows that the response lives: some clients count nothing but events.
+    pub(in crate::responses) fn sign_of_life(&mut self) {
+        if matches!(self.status, Status::InProgress) {
+            self.tell("response.in_progress");
+        }
+    }
+
     pub(in crate::responses) fn end(&mut self, tokens: TokenCount) {
         self.close("completed");
-        self.status = Status::Ended { finish: self.finish, tokens, at: now() };
+        self.status = Status::Ended { finish: self.finish, tokens: Some(tokens), at: now() };
         self.tell(match self.finish {
             Finish::Length => "response.incomplete",
             Finish::Stop | Finish::ToolCalls | Finish::ContentFilter => "response.completed",
         });
-        if let Some(keeper) = self.keeper.take() {
-            keeper.keep(&self.head.id, self.encode(), self.said());
+    }
+
+    /// The same for one that ended some time ago, and whose tokens are not known any more.
+    pub(in crate::responses) fn end_as_logged(&mut self, at: u64) {
+        self.close("completed");
+        self.status = Status::Ended { finish: self.finish, tokens: None, at };
+    }
+
+    /// What is to be kept of a response that is over.
+    pub(in crate::responses) fn over(&mut self) -> Option<Over> {
+        Some(Over { keeper: self.keeper.take()?, id: self.head.id.clone(), answered: self.said() })
+    }
+
+    /// Keeps the response as it is.
+    pub(in crate::responses) fn keep(&mut self) {
+        if let Some(over) = self.over() {
+            over.keep(Stage::Over(self.encode().into()));
+        }
+    }
+
+    /// Keeps a response that goes on by itself.
+    pub(in crate::responses) fn keep_running(&self, stage: Stage) {
+        if let Some(keeper) = &self.keeper {
+            keeper.keep_running(&self.head.id, stage);
         }
     }
 
@@ -89,6 +130,12 @@ impl Answer {
         self.close("incomplete");
         self.status = Status::Failed { problem };
         self.tell("response.failed");
+    }
+
+    pub(in crate::responses) fn cancel(&mut self) {
+        self.close("incomplete");
+        self.status = Status::Cancelled;
+        self.keeper = None;
     }
 
     /// The answer as a message of its conversation, with the ids of its calls.
@@ -209,7 +256,7 @@ impl Answer {
         self.items.push(item);
     }
 
-    fn function_call(&mut self, call: &ClientCall, called: CalledTool, arguments: String) {
+    fn function_call(&mut self, call: &ClientCall, called: &CalledTool, arguments: String) {
         let (id, at) = (self.next_id("fc"), self.items.len());
         let item = |arguments: String, status| {
             let CalledTool { name, namespace, .. } = called.clone();
@@ -228,7 +275,7 @@ impl Answer {
         self.push(item);
     }
 
-    fn custom_call(&mut self, call: &ClientCall, called: CalledTool, input: String) {
+    fn custom_call(&mut self, call: &ClientCall, called: &CalledTool, input: String) {
         let (id, at) = (self.next_id("ctc"), self.items.len());
         let item = |input: String, status| {
             let CalledTool { name, namespace, .. } = called.clone();
@@ -251,7 +298,7 @@ impl Answer {
 impl Head {
     fn reasoning(&self, id: String, summary: Vec<SummaryPart>) -> OutputItem {
         // Thoughts stay in the session. A client that wants something to give back gets the name of the item.
-        let encrypted_content = self.echo.encrypted_reasoning.then(|| id.clone());
+        let encrypted_content = (self.echo.thoughts == Thoughts::Returnable).then(|| id.clone());
         OutputItem::Reasoning(ReasoningItem { id, summary, encrypted_content })
     }
 }
@@ -312,16 +359,17 @@ impl StreamEncoder for Answer {
 
     fn end(&mut self, tokens: TokenCount) {
         Self::end(self, tokens);
+        self.keep();
     }
 
     fn fail(&mut self, failure: ExchangeError, _: &RequestId) {
         Self::fail(self, error::problem(failure));
     }
 
-    /// Some clients count nothing but events as life.
     fn keep_alive(&mut self) {
         match self.status {
-            Status::InProgress => self.tell("response.in_progress"),
+            Status::InProgress => self.sign_of_life(),
+            // Without a name it cannot be told of yet.
             _ => self.out().extend_from_slice(&sse::KEEP_ALIVE),
         }
     }
@@ -330,10 +378,7 @@ impl StreamEncoder for Answer {
 impl AnswerSink for Answer {
     fn begun(&mut self, _: usize, place: AnswerPlace) {
         if self.head.id.is_empty() {
-            self.head.id = ResponseId::new(place, self.head.echo.store).to_string();
-            self.tell("response.created");
-            self.status = Status::InProgress;
-            self.tell("response.in_progress");
+            self.begin(ResponseId::new(place, self.head.echo.store));
         }
     }
 
@@ -351,7 +396,10 @@ impl AnswerSink for Answer {
 
     fn refusal(&mut self, _: usize, escaped: &[u8]) {
         // Some clients show no refusals, so that one is told as text where text is expected.
-        let kind = if self.head.echo.is_data { Text::Refused } else { Text::Said };
+        let kind = match self.head.echo.form {
+            AnswerForm::Prose => Text::Said,
+            AnswerForm::Data => Text::Refused,
+        };
         self.write(kind, escaped);
     }
 
@@ -360,8 +408,8 @@ impl AnswerSink for Answer {
         let called = self.head.names.called(&call.tool);
         let arguments = String::from_utf8_lossy(&call.arguments.0).into_owned();
         match called.kind {
-            ToolKind::Function => self.function_call(call, called, arguments),
-            ToolKind::Custom => self.custom_call(call, called, custom_input(arguments)),
+            ToolKind::Function => self.function_call(call, &called, arguments),
+            ToolKind::Custom => self.custom_call(call, &called, custom_input(arguments)),
         }
     }
 

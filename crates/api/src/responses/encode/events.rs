@@ -41,7 +41,6 @@ pub(super) enum Body<'a> {
     Part { item_id: &'a str, output_index: usize, content_index: u8, part: &'a OutputPart },
     Summary { item_id: &'a str, output_index: usize, summary_index: u8, part: &'a SummaryPart },
     Text { item_id: &'a str, output_index: usize, content_index: u8, text: &'a RawValue, logprobs: [(); 0] },
-    RefusalPiece { item_id: &'a str, output_index: usize, content_index: u8, delta: &'a RawValue },
     Refusal { item_id: &'a str, output_index: usize, content_index: u8, refusal: &'a RawValue },
     SummaryText { item_id: &'a str, output_index: usize, summary_index: u8, text: &'a RawValue },
     Delta { item_id: &'a str, output_index: usize, delta: &'a str },

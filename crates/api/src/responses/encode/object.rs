@@ -6,8 +6,8 @@ use serde_json::value::RawValue;
 use crate::problem::{Kind, Problem};
 use crate::responses::decode::ToolNames;
 use crate::responses::wire::{
-    ConversationEcho, ErrorBody, IncompleteDetails, InputTokensDetails, OutputItem, OutputTokensDetails, ReasoningOptions,
-    ResponseObject, TextEcho, Usage,
+    ConversationEcho, ErrorBody, IncompleteDetails, InputTokensDetails, OutputItem, OutputTokensDetails,
+    ReasoningOptions, ResponseObject, TextEcho, Usage,
 };
 
 /// What is the same in a response from its beginning to its end.
@@ -40,10 +40,22 @@ pub(in crate::responses) struct Echo {
     pub metadata: Box<RawValue>,
     pub safety_identifier: Option<String>,
     pub prompt_cache_key: Option<String>,
+    pub thoughts: Thoughts,
+    pub form: AnswerForm,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::responses) enum Thoughts {
+    Told,
     /// The client wants reasoning items that it can give back.
-    pub encrypted_reasoning: bool,
-    /// The answer has a form that prose would break.
-    pub is_data: bool,
+    Returnable,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::responses) enum AnswerForm {
+    Prose,
+    /// A form that prose would break.
+    Data,
 }
 
 /// How far a response is.
@@ -51,7 +63,7 @@ pub(in crate::responses) struct Echo {
 pub(in crate::responses) enum Status {
     Queued,
     InProgress,
-    Ended { finish: Finish, tokens: TokenCount, at: u64 },
+    Ended { finish: Finish, tokens: Option<TokenCount>, at: u64 },
     Failed { problem: Problem },
     Cancelled,
 }
@@ -78,13 +90,38 @@ impl Status {
 }
 
 impl Head {
+    /// That of a response of which nothing but the log of its session is left.
+    pub(in crate::responses) fn of_logged(model: &str, began_at: u64) -> Self {
+        let raw = |text: &str| RawValue::from_string(text.to_owned()).expect("JSON of our own");
+        let echo = Echo {
+            instructions: None,
+            tools: raw("[]"),
+            tool_choice: raw(r#""auto""#),
+            parallel_tool_calls: true,
+            format: raw(r#"{"type":"text"}"#),
+            effort: None,
+            summary: None,
+            max_output_tokens: None,
+            store: true,
+            background: false,
+            metadata: raw("{}"),
+            safety_identifier: None,
+            prompt_cache_key: None,
+            thoughts: Thoughts::Told,
+            form: AnswerForm::Prose,
+        };
+        let model = model.to_owned();
+        let names = ToolNames::default();
+        Self { id: String::new(), created_at: began_at, model, previous: None, conversation: None, echo, names }
+    }
+
     pub(super) fn object<'a>(&'a self, status: &'a Status, output: &'a [OutputItem]) -> ResponseObject<'a> {
         let echo = &self.echo;
         let (usage, error, incomplete_details) = match status {
             Status::Ended { finish: Finish::Length, tokens, .. } => {
-                (Some((*tokens).into()), None, Some(IncompleteDetails { reason: "max_output_tokens" }))
+                (tokens.map(Into::into), None, Some(IncompleteDetails { reason: "max_output_tokens" }))
             }
-            Status::Ended { tokens, .. } => (Some((*tokens).into()), None, None),
+            Status::Ended { tokens, .. } => (tokens.map(Into::into), None, None),
             Status::Failed { problem } => {
                 (None, Some(ErrorBody { code: failure_code(problem.kind), message: &problem.message }), None)
             }

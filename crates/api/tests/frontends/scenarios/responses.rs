@@ -19,9 +19,7 @@ impl<const STREAM: bool> HttpApi for ResponsesApi<STREAM> {
     }
 
     async fn send(&self, ask: &Ask) -> Stream {
-        let call = |called: &Called| {
-            json!({ "type": "function_call", "call_id": called.id, "name": called.tool, "arguments": called.arguments })
-        };
+        let call = |called: &Called| json!({ "type": "function_call", "call_id": called.id, "name": called.tool, "arguments": called.arguments });
         let items = |said: &Said| match said {
             Said::User(text) => vec![json!({ "role": "user", "content": text })],
             Said::Image(data) => {
@@ -55,10 +53,7 @@ impl<const STREAM: bool> HttpApi for ResponsesApi<STREAM> {
             let told = body["error"]["message"].as_str().expect("a message");
             return Answered { failed: Some(Failed::new(status, told)), ..Answered::default() };
         }
-        let response = match STREAM {
-            false => serde_json::from_str(body).expect("JSON"),
-            true => last_response(body),
-        };
+        let response = if STREAM { last_response(body) } else { serde_json::from_str(body).expect("JSON") };
         let mut answered = Answered::default();
         for item in response["output"].as_array().expect("items") {
             let field = |name: &str| item[name].as_str().expect("a string").to_owned();
@@ -77,8 +72,8 @@ impl<const STREAM: bool> HttpApi for ResponsesApi<STREAM> {
                 let told = response["error"]["message"].as_str().expect("a message");
                 answered.failed = Some(Failed::new(status, told));
             }
-            "completed" => answered.finish = if answered.calls.is_empty() { "stop" } else { "tool_calls" }.to_owned(),
-            other => answered.finish = other.to_owned(),
+            "completed" => answered.finish += if answered.calls.is_empty() { "stop" } else { "tool_calls" },
+            other => answered.finish += other,
         }
         answered
     }
