@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use super::{Exchanges, token_estimate};
+use super::Exchanges;
 use crate::error::Error;
-use crate::model::{ClientCall, ClientTool, Event, Message, Seq, SessionId, Timestamp, TurnId};
+use crate::model::{ClientCall, Event, Message, Seq, SessionId, Timestamp, TurnId};
 use crate::session::{PastTurns, Viewer};
 
 /// A conversation as a session's log tells it.
@@ -32,11 +32,6 @@ struct AnswerEnd {
 }
 
 impl Exchanges {
-    /// About how many tokens a model reads of a request.
-    pub fn tokens_of_request(history: &[Message], tools: &[ClientTool]) -> u64 {
-        token_estimate::of_request(history, tools).div_ceil(token_estimate::TOKEN)
-    }
-
     /// What was said up to the end of the answer that begins after this entry. `None`: there is no such answer, or it has no
     /// end yet.
     pub async fn history_of_answer(
