@@ -24,7 +24,7 @@ help:
 # What needs cargo and nothing else: no Debian packages, no browser, no real agent, no client library. Of the suites that
 # are named, tests that need such a thing or take long by intent are skipped by name.
 FAST := acp behaviour bridge cli commands connect descriptors detection fake_agent_modes fake_agent_processes \
-	fake_agent_script faults frontends fuzz gemini_api golden headless house_rules http parked process profiles properties serve \
+	fake_agent_script faults frontends fuzz gemini_api golden headless house_rules http parked process profiles properties sdk serve \
 	suite tool_names tools transcripts ws
 SKIPPED := real_agents:: ops:: clock::r18_ soak::
 # Most of these tests wait more than they compute.
@@ -57,6 +57,7 @@ check:
 	cargo fmt --all --check
 	npm --prefix web run check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
+	RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps --package gembridge-sdk
 	cargo deny --locked --log-level error check bans licenses sources
 	scripts/advisories
 	cargo test --locked --package gembridge-testkit --test house_rules

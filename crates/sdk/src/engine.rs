@@ -166,6 +166,8 @@ fn limits(config: &EngineConfig) -> Limits {
         idle: turn,
         turn,
         answer: turn,
+        // A session lives as long as the caller has it.
+        keep: Duration::from_hours(24 * 365),
         quiet: config.quiet,
         cancel_grace: config.cancel_grace,
         ..setup::limits(&config.profile)

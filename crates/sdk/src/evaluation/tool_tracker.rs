@@ -143,3 +143,81 @@ fn output(call: &ToolCall) -> Option<String> {
     });
     Some(texts.collect::<Vec<_>>().join("\n"))
 }
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use gembridge_core::model::{Opaque, ToolCallId, ToolKind};
+
+    use super::*;
+
+    fn tracker() -> ToolTracker {
+        let profiles = Profile::builtin().unwrap();
+        let gemini = profiles.iter().find(|profile| profile.name == "gemini").unwrap();
+        ToolTracker::new(gemini, ["add"].into_iter())
+    }
+
+    fn start(id: &str, title: &str) -> ToolCall {
+        let kind = Some(ToolKind::Read);
+        ToolCall { title: Some(title.into()), kind, ..progress(id, core::ToolStatus::Pending) }
+    }
+
+    fn progress(id: &str, status: core::ToolStatus) -> ToolCall {
+        ToolCall { status: Some(status), ..ToolCall::update(ToolCallId::new(id)) }
+    }
+
+    fn with_output(call: ToolCall, json: &str) -> ToolCall {
+        ToolCall { output: Some(Opaque(Bytes::copy_from_slice(json.as_bytes()))), ..call }
+    }
+
+    #[test]
+    fn calls_without_an_id_get_one_and_progress_follows_the_last_that_began() {
+        let mut tracker = tracker();
+        tracker.update(&start("", "one"));
+        tracker.update(&progress("", core::ToolStatus::Completed));
+        tracker.update(&start("", "two"));
+        tracker.update(&progress("", core::ToolStatus::Failed));
+        let uses: Vec<_> = tracker.into_uses().into_iter().map(|call| (call.id, call.name, call.status)).collect();
+        let expected = [("_tc_1", "acp:one", ToolStatus::Completed), ("_tc_2", "acp:two", ToolStatus::Failed)];
+        assert_eq!(uses, expected.map(|(id, name, status)| (id.to_owned(), name.to_owned(), status)));
+    }
+
+    #[test]
+    fn progress_without_a_start_makes_an_entry_and_the_first_name_stays() {
+        let mut tracker = tracker();
+        tracker.update(&progress("7", core::ToolStatus::InProgress));
+        tracker.update(&start("7", "first"));
+        let last = tracker.update(&ToolCall { status: Some(core::ToolStatus::Completed), ..start("7", "second") });
+        let last = last.unwrap();
+        assert_eq!((last.name.as_str(), last.status, last.succeeded()), ("acp:first", ToolStatus::Completed, true));
+        assert_eq!(tracker.into_uses().len(), 1);
+    }
+
+    #[test]
+    fn output_is_text_cut_to_a_thousand_characters_and_kept_when_nothing_follows() {
+        let mut tracker = tracker();
+        let long = format!("\"{}\"", "é".repeat(1_500));
+        tracker.update(&with_output(start("1", "long"), &long));
+        tracker.update(&with_output(progress("1", core::ToolStatus::Completed), "null"));
+        tracker.update(&with_output(progress("1", core::ToolStatus::Completed), "\"\""));
+        tracker.update(&with_output(start("2", "object"), r#"{"exit": 0}"#));
+        let uses = tracker.into_uses();
+        assert_eq!(uses[0].output.as_deref(), Some("é".repeat(1_000).as_str()));
+        assert_eq!(uses[1].output.as_deref(), Some(r#"{"exit": 0}"#));
+    }
+
+    #[test]
+    fn tools_that_the_agent_has_from_us_are_not_its_own() {
+        let mut tracker = tracker();
+        for title in ["add", "mcp_host-tools_add", "add (host-tools MCP Server)", "structured_output"] {
+            assert_eq!(tracker.update(&start(title, title)), None);
+            assert_eq!(
+                tracker.update(&progress(title, core::ToolStatus::Completed)),
+                None,
+                "what follows is passed over"
+            );
+        }
+        assert!(tracker.update(&start("x", "address")).is_some());
+        assert_eq!(tracker.into_uses().len(), 1);
+    }
+}

@@ -1,6 +1,7 @@
 //! A prompt and its answer.
 
-use gembridge_sdk::{BuildError, ErrorKind, Phase, Stop, ToolStatus, TurnEvent};
+use gembridge_sdk::{BuildError, ErrorKind, Phase, Prompt, Stop, ToolStatus, TurnEvent};
+use serde_json::json;
 
 use crate::fixture::{Fake, demo};
 
@@ -76,4 +77,33 @@ async fn an_empty_prompt_is_refused() {
     let adapter = demo().build().unwrap();
     let error = adapter.evaluate("").await.unwrap_err();
     assert_eq!((error.phase, error.kind), (Phase::Request, ErrorKind::Invalid));
+}
+
+#[tokio::test]
+async fn blocks_of_a_prompt_reach_the_agent_in_their_order() {
+    let fake = Fake::new();
+    let adapter = fake.in_workspace(&[]).build().unwrap();
+    let (inside, outside) = (fake.workspace().join("x.rs"), fake.path("y.rs"));
+    std::fs::write(&inside, "").unwrap();
+    let prompt = Prompt::new("say seen").image("image/png", b"bytes").document("a/notes.md", "words");
+    let prompt = prompt.file(&inside).file(&outside);
+    // What the agent takes is known once it has been there.
+    adapter.evaluate("say hi").await.unwrap();
+    adapter.evaluate(prompt).await.unwrap();
+    let blocks = fake.received("session/prompt")[1]["params"]["prompt"].clone();
+    assert_eq!(blocks[0], json!({"type": "text", "text": "say seen"}));
+    assert_eq!(blocks[1], json!({"type": "image", "mimeType": "image/png", "data": "Ynl0ZXM="}));
+    assert_eq!(blocks[2]["resource"]["text"], "words");
+    assert_eq!(blocks[3]["uri"], format!("file://{}", inside.display()), "{blocks}");
+    assert_eq!(blocks[4]["type"], "text", "a file outside of the workspace is only spoken of: {blocks}");
+    adapter.close().await;
+}
+
+#[tokio::test]
+async fn an_image_is_words_for_an_agent_that_takes_none() {
+    let adapter = demo().build().unwrap();
+    adapter.evaluate("hello").await.unwrap();
+    let reply = adapter.evaluate(Prompt::new("what is it?").image("image/png", b"bytes")).await.unwrap();
+    assert!(reply.text.contains("what is it?"), "{}", reply.text);
+    adapter.close().await;
 }

@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use gembridge_sdk::{Budget, ErrorKind, Phase, Prompt, Stop};
-use serde_json::Value;
+use gembridge_sdk::{Budget, ErrorKind, Phase, Prompt, Stop, Tool};
+use serde_json::{Value, json};
 
-use crate::fixture::{Fake, PATIENCE, eventually};
+use crate::fixture::{Fake, PATIENCE, demo, eventually};
 
 #[tokio::test]
 async fn a_deadline_that_has_passed_is_refused_before_anything_is_started() {
@@ -24,12 +24,13 @@ async fn at_the_deadline_the_agent_is_told_to_stop() {
     let fake = Fake::new();
     let adapter = fake.adapter(&[]).build().unwrap();
     // The start of the agent is not what is looked at.
-    adapter.evaluate("say warm").await.unwrap();
-    let error =
-        adapter.evaluate(Prompt::new("say begun ;; wait-cancel").within(Duration::from_secs(2))).await.unwrap_err();
+    let mut session = adapter.session().await.unwrap();
+    session.evaluate("say warm").await.unwrap();
+    let prompt = Prompt::new("say begun ;; wait-cancel").within(Duration::from_secs(3));
+    let error = session.evaluate(prompt).await.unwrap_err();
     assert_eq!((error.phase, &error.kind), (Phase::Request, &ErrorKind::Deadline), "{error}");
     assert_eq!(fake.received("session/cancel").len(), 1);
-    assert_eq!(adapter.evaluate("say on").await.unwrap().text, "on", "the process that obeyed stays");
+    assert_eq!(session.evaluate("say on").await.unwrap().text, "on", "the process that obeyed stays");
     assert_eq!(fake.received("initialize").len(), 1);
     adapter.close().await;
 }
@@ -38,7 +39,7 @@ async fn at_the_deadline_the_agent_is_told_to_stop() {
 async fn an_agent_that_does_not_stop_is_ended_after_the_grace() {
     let fake = Fake::new();
     let adapter = fake.adapter(&["--mode", "hang-prompt"]).cancel_grace(Duration::from_millis(100)).build().unwrap();
-    let error = adapter.evaluate(Prompt::new("say hi").within(Duration::from_secs(3))).await.unwrap_err();
+    let error = adapter.evaluate(Prompt::new("say hi").within(Duration::from_secs(10))).await.unwrap_err();
     assert_eq!((error.phase, &error.kind), (Phase::Request, &ErrorKind::Deadline), "{error}");
     fake.is_deserted().await;
     assert_eq!(fake.received("session/cancel").len(), 1, "it was told first");
@@ -68,10 +69,12 @@ async fn a_turn_that_takes_too_long_ends_without_a_deadline() {
 #[tokio::test]
 async fn updates_that_trail_the_last_word_belong_to_the_answer() {
     let fake = Fake::new();
-    let adapter = fake.adapter(&[]).quiet_period(PATIENCE).build().unwrap();
-    let prompt = Prompt::new("say all ;; trail 2").within(Duration::from_secs(5));
+    let adapter = fake.adapter(&[]).quiet_period(PATIENCE).allow_empty_answers().build().unwrap();
+    let mut session = adapter.session().await.unwrap();
+    session.evaluate("stop end_turn").await.unwrap();
     // The quiet period never ends here: the deadline does, and what was said by then counts.
-    let reply = adapter.evaluate(prompt).await.unwrap();
+    let prompt = Prompt::new("say all ;; trail 2").within(Duration::from_secs(4));
+    let reply = session.evaluate(prompt).await.unwrap();
     assert_eq!(reply.text, "alltrail-0 trail-1 ");
     adapter.close().await;
 }
@@ -171,4 +174,38 @@ async fn an_agent_that_dies_is_an_error_with_what_it_said_on_its_standard_error(
     assert!(error.stderr.as_deref().is_some_and(|tail| tail.contains("it hurts")), "{error:?}");
     assert_eq!(adapter.evaluate("say again").await.unwrap().text, "again", "the next prompt starts another");
     adapter.close().await;
+}
+
+#[tokio::test]
+async fn an_adapter_may_be_closed_twice_and_answers_nothing_afterwards() {
+    let fake = Fake::new();
+    let adapter = fake.adapter(&[]).build().unwrap();
+    adapter.evaluate("say hi").await.unwrap();
+    adapter.clone().close().await;
+    adapter.clone().close().await;
+    fake.is_deserted().await;
+    let error = adapter.evaluate("say hi").await.unwrap_err();
+    assert_eq!((error.phase, error.kind), (Phase::Request, ErrorKind::Closed));
+    fake.adapter(&[]).build().unwrap().close().await;
+}
+
+#[tokio::test]
+async fn a_deadline_ends_a_function_that_takes_too_long_and_the_turn_with_it() {
+    let wait = Tool::with_schema("wait", "Waits", &json!({"type": "object"}), |_| std::future::pending());
+    let adapter = demo().tool(wait).build().unwrap();
+    adapter.evaluate("hello").await.unwrap();
+    let error = adapter.evaluate(Prompt::new("call wait {}").within(Duration::from_secs(3))).await.unwrap_err();
+    assert_eq!((error.phase, &error.kind), (Phase::Request, &ErrorKind::Deadline), "{error}");
+    assert!(adapter.evaluate("hello").await.is_ok());
+    adapter.close().await;
+}
+
+#[tokio::test]
+async fn a_deadline_counts_while_the_agent_starts() {
+    let fake = Fake::new();
+    let adapter = fake.adapter(&["--mode", "hang-init"]).build().unwrap();
+    let error = adapter.evaluate(Prompt::new("say hi").within(Duration::from_millis(500))).await.unwrap_err();
+    assert_eq!((error.phase, &error.kind), (Phase::Request, &ErrorKind::Deadline), "{error}");
+    adapter.close().await;
+    fake.is_deserted().await;
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use gembridge_sdk::{ErrorKind, Phase, TurnEvent};
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::fixture::Fake;
 
@@ -120,6 +121,7 @@ async fn the_tools_of_the_program_come_first_and_further_servers_after_them() {
     assert_eq!(own["headers"][0]["name"], "Authorization");
     let token = own["headers"][0]["value"].as_str().unwrap().strip_prefix("Bearer ").unwrap();
     assert!(token.len() >= 43, "32 random bytes: {token}");
+    assert_eq!(status_without_token(url).await, "401");
     assert_eq!(more["name"], "more");
     assert_eq!(more["headers"], json!([{"name": "X-Key", "value": "k"}]));
     adapter.close().await;
@@ -133,4 +135,18 @@ async fn further_arguments_reach_the_program_after_those_of_the_profile() {
     let argv: Vec<_> = told["argv"].as_array().unwrap().iter().map(|word| word.as_str().unwrap()).collect();
     assert!(argv.ends_with(&["--model", "x"]), "{argv:?}");
     adapter.close().await;
+}
+
+/// What the tool server says to somebody without its token.
+async fn status_without_token(url: &str) -> String {
+    let address = url.strip_prefix("http://").unwrap().strip_suffix("/mcp").unwrap();
+    let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+    let body = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
+    let head = "POST /mcp HTTP/1.1\r\nconnection: close\r\ncontent-type: application/json\r\n\
+                accept: application/json, text/event-stream\r\n";
+    let request = format!("{head}host: {address}\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    answer.split(' ').nth(1).unwrap_or_default().to_owned()
 }

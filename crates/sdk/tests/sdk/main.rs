@@ -7,6 +7,7 @@ mod continuation;
 mod ends;
 mod environment;
 mod files;
+mod guard;
 mod handshake;
 mod output;
 mod permissions;

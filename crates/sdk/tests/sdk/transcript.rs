@@ -121,3 +121,14 @@ async fn an_observer_hears_every_event_with_where_it_happened() {
     assert_eq!(*heard.lock().unwrap(), [format!("fake_acp {} heard", reply.session)]);
     adapter.close().await;
 }
+
+#[tokio::test]
+async fn thoughts_stand_before_the_text_for_whoever_wants_both() {
+    let fake = Fake::new();
+    let adapter = fake.adapter(&[]).allow_empty_answers().build().unwrap();
+    let both = adapter.evaluate("think first ;; say then").await.unwrap();
+    assert_eq!(both.text_with_thoughts().as_deref(), Some("firstthen"));
+    let silent = adapter.evaluate("think only").await.unwrap();
+    assert_eq!(silent.text_with_thoughts(), None, "thoughts alone are no answer");
+    adapter.close().await;
+}
