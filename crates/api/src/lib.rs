@@ -2,6 +2,7 @@
 //!
 //! Knows the core and nothing else of ours: no driver, no process, no product; and no frontend knows another.
 
+pub mod a2a;
 pub mod acp;
 pub mod admin;
 mod client_prefix;

@@ -22,7 +22,7 @@ pub use facts::{AgentFacts, Command, Mode, Model, PromptAbilities, SessionFacts}
 pub use ids::{AgentName, AskId, ClientId, Principal, Seq, SessionId, ToolCallId, TurnId};
 pub use message::{CallName, Message, Part, Role};
 pub use outcome::{Failure, FailureKind, Outcome, Stop};
-pub use prompt::{Prompt, blocks_with_names};
+pub use prompt::{Prompt, PromptLabel, blocks_with_names};
 pub use text::Text;
 pub use time::Timestamp;
 pub use tool::{Location, Opaque, ToolCall, ToolContent, ToolKind, ToolStatus};

@@ -244,15 +244,12 @@ fn a_failed_turn_keeps_what_came_and_names_the_failure() {
 #[test]
 fn every_kind_of_content_has_a_block() {
     let content = |content: Content| Event::Content(content);
-    let prompt = Prompt {
-        history: Vec::new(),
-        content: vec![
-            Content::text("look"),
-            Content::Image { mime: "image/png".into(), data: "AAAA".into(), uri: None },
-            Content::Link { uri: "file:///a".into(), name: "a".into(), mime: None },
-            Content::Document { uri: "file:///b".into(), mime: None, text: "bee".into() },
-        ],
-    };
+    let prompt = Prompt::new(vec![
+        Content::text("look"),
+        Content::Image { mime: "image/png".into(), data: "AAAA".into(), uri: None },
+        Content::Link { uri: "file:///a".into(), name: "a".into(), mime: None },
+        Content::Document { uri: "file:///b".into(), mime: None, text: "bee".into() },
+    ]);
     check(
         "content",
         &log(vec![

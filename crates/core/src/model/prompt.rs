@@ -1,6 +1,7 @@
 //! What an agent is asked in one turn, and how several speakers are told to an agent that knows one.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -13,6 +14,19 @@ pub struct Prompt {
     pub history: Vec<Message>,
     /// What the user says. Nothing where the last word is not the user's.
     pub content: Vec<Content>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<PromptLabel>,
+}
+
+/// What a client calls its prompt, where its protocol has names for that. It stands in the log with the prompt, so that the
+/// client finds its own message again; the agent is told the id.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PromptLabel {
+    pub message: Arc<str>,
+    /// The unit of work that the prompt belongs to.
+    pub task: Arc<str>,
+    /// The conversation that the client counts it to.
+    pub context: Arc<str>,
 }
 
 impl Prompt {
@@ -21,7 +35,7 @@ impl Prompt {
     }
 
     pub fn new(content: Vec<Content>) -> Self {
-        Self { history: Vec::new(), content }
+        Self { content, ..Self::default() }
     }
 
     /// A whole conversation, for an agent that has heard nothing of it.
@@ -30,7 +44,7 @@ impl Prompt {
             Some(last) => contents(last),
             None => Vec::new(),
         };
-        Self { history: messages, content }
+        Self { history: messages, content, label: None }
     }
 
     /// What is new in a conversation that the agent knows. Messages of the user alone need no speakers' names.
@@ -44,7 +58,8 @@ impl Prompt {
     /// The same for an agent that has to hear these first.
     #[must_use]
     pub fn after(&self, told: &[Message]) -> Self {
-        Self { history: told.iter().chain(&self.history).cloned().collect(), content: self.content.clone() }
+        let history = told.iter().chain(&self.history).cloned().collect();
+        Self { history, content: self.content.clone(), label: self.label.clone() }
     }
 
     /// What the system says before anybody else does.
@@ -225,6 +240,7 @@ mod tests {
         let whole = |roles: &[Role]| Prompt {
             history: roles.iter().map(|role| said(*role, "x")).collect(),
             content: vec![Content::text("y")],
+            label: None,
         };
         for (roles, expected) in [
             (&[Role::System, Role::System, Role::Tool, Role::System][..], 2),

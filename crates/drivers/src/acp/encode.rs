@@ -4,12 +4,12 @@ use std::path::Path;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use gembridge_core::driver::ToolServer;
-use gembridge_core::model::{Answer, AskBody, Content, Failure, FailureKind, Opaque, PromptAbilities};
+use gembridge_core::model::{Answer, AskBody, Content, Failure, FailureKind, Opaque, PromptAbilities, PromptLabel};
 use serde::Serialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::wire::{Block, Embedded, PromptParams};
+use super::wire::{Block, Embedded, MessageName, PromptMeta, PromptParams};
 
 /// A call with our own numeric id.
 pub(super) fn request(id: u64, method: &str, params: &impl Serialize) -> Bytes {
@@ -54,8 +54,9 @@ pub(super) const INTERNAL_ERROR: i64 = -32603;
 pub(super) const REQUEST_CANCELLED: i64 = -32800;
 
 /// `session/prompt`, written straight from the blocks that the prompt lent.
-pub(super) fn prompt(id: u64, session_id: &str, prompt: &[Block<'_>]) -> Bytes {
-    request(id, "session/prompt", &PromptParams { session_id, prompt })
+pub(super) fn prompt(id: u64, session_id: &str, prompt: &[Block<'_>], label: Option<&PromptLabel>) -> Bytes {
+    let meta = label.map(|label| PromptMeta { gembridge: MessageName { message_id: &label.message } });
+    request(id, "session/prompt", &PromptParams { session_id, prompt, meta })
 }
 
 /// The blocks of a prompt. What the agent cannot take is refused by name.
@@ -184,7 +185,7 @@ mod tests {
 
     fn line(content: &[Content]) -> String {
         let blocks = blocks(content, ALL).unwrap();
-        String::from_utf8(prompt(1, "one", &blocks).to_vec()).unwrap()
+        String::from_utf8(prompt(1, "one", &blocks, None).to_vec()).unwrap()
     }
 
     const SPREAD: &str = "{\n\"type\": \"hologram\",\r\n\"at\":0.12345678901234567890123}";
@@ -218,6 +219,14 @@ mod tests {
                 "\u{fffd}\"}]}}"
             )
         );
+    }
+
+    #[test]
+    fn the_agent_is_told_the_id_of_a_labelled_message() {
+        let label = PromptLabel { message: "m-1".into(), task: "t-1".into(), context: "theirs".into() };
+        let line = prompt(1, "one", &[], Some(&label));
+        let sent: serde_json::Value = serde_json::from_slice(&line).unwrap();
+        assert_eq!(sent["params"]["_meta"], json!({ "gembridge": { "messageId": "m-1" } }));
     }
 
     #[test]

@@ -152,7 +152,7 @@ impl AgentSession for AcpSession {
         let blocks = encode::blocks(&content, self.lease.process().facts().prompt)?;
         let connection = self.lease.connection();
         let id = connection.table().expect(Pending::Prompt { session: self.name() })?;
-        if let Err(failure) = connection.send(encode::prompt(id, &self.name, &blocks)) {
+        if let Err(failure) = connection.send(encode::prompt(id, &self.name, &blocks, prompt.label.as_ref())) {
             connection.table().forget(id);
             return Err(failure);
         }

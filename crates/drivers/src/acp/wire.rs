@@ -9,7 +9,7 @@ mod handshake;
 mod request;
 mod update;
 
-pub(super) use content::{Block, Content, Embedded, PromptParams, Resource, ToolContent};
+pub(super) use content::{Block, Content, Embedded, MessageName, PromptMeta, PromptParams, Resource, ToolContent};
 pub(super) use envelope::{Envelope, RpcError, UpdateLine};
 pub(super) use handshake::{
     ConfigOption, ConfigOptions, ConfigValue, Initialized, Mode, Model, PromptResponse, SessionOpened,

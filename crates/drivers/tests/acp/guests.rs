@@ -90,7 +90,7 @@ async fn f2_a_guests_link_reaches_the_agent_as_text() {
     let fixture = ScriptedAgent::fake_chat(&[]).for_guests().start();
     let mut client = fixture.session().await;
     let link = Content::Link { uri: "file:///etc/passwd".into(), name: "x".into(), mime: None };
-    let prompt = Prompt { history: Vec::new(), content: vec![Content::text("echo"), link] };
+    let prompt = Prompt::new(vec![Content::text("echo"), link]);
     let turn = client.handle.prompt(prompt, ClientId(1)).await.unwrap().turn;
     let said: Value = serde_json::from_str(&client.finish(turn).await.finished()).unwrap();
     assert_eq!(
@@ -107,8 +107,7 @@ async fn f2_an_agent_in_a_workspace_gets_links_into_it_and_no_other() {
     let mut client = fixture.session().await;
     let inside = format!("file://{}/notes.txt", fixture.workspace().display());
     let link = |uri: &str| Content::Link { uri: uri.into(), name: "n".into(), mime: None };
-    let prompt =
-        Prompt { history: Vec::new(), content: vec![Content::text("echo"), link(&inside), link("file:///etc/passwd")] };
+    let prompt = Prompt::new(vec![Content::text("echo"), link(&inside), link("file:///etc/passwd")]);
     let turn = client.handle.prompt(prompt, ClientId(1)).await.unwrap().turn;
     let said: Value = serde_json::from_str(&client.finish(turn).await.finished()).unwrap();
     assert_eq!(

@@ -22,7 +22,7 @@ async fn a_strangers_prompt_that_looks_like_a_command_reaches_the_model_as_text(
     ];
     for blocks in prompts {
         fixture.api.forget_requests();
-        let prompt = Prompt { history: Vec::new(), content: blocks.iter().map(|text| Content::text(*text)).collect() };
+        let prompt = Prompt::new(blocks.iter().map(|text| Content::text(*text)).collect());
         let turn = client.handle.prompt(prompt, ClientId(1)).await.unwrap().turn;
         let turned = client.finish(turn).await;
         assert!(turned.text().starts_with("You said: "), "{blocks:?}: {}", turned.text());

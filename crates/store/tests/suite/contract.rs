@@ -4,8 +4,8 @@ use bytes::Bytes;
 use gembridge_core::log::LogEntry;
 use gembridge_core::model::{
     Answer, AnsweredBy, Ask, AskBody, AskId, AskOption, ClientId, Content, Dialect, Event, Failure, FailureKind, Frame,
-    Location, Opaque, OptionKind, Outcome, PlanEntry, PlanPriority, PlanStatus, Principal, Prompt, Seq, SessionId,
-    Stop, Subject, Text, Timestamp, ToolCall, ToolCallId, ToolContent, ToolKind, ToolStatus, TurnId, Usage,
+    Location, Opaque, OptionKind, Outcome, PlanEntry, PlanPriority, PlanStatus, Principal, Prompt, PromptLabel, Seq,
+    SessionId, Stop, Subject, Text, Timestamp, ToolCall, ToolCallId, ToolContent, ToolKind, ToolStatus, TurnId, Usage,
 };
 use gembridge_core::store::{StoreError, TurnStart};
 
@@ -92,6 +92,7 @@ fn one_of_each() -> Vec<Event> {
             prompt: Prompt {
                 history: Vec::new(),
                 content: vec![Content::text("\u{0}\u{1f}\"\\ é中😀"), image.clone()],
+                label: Some(PromptLabel { message: "theirs".into(), task: "ours".into(), context: "theirs".into() }),
             },
             by: ClientId(9),
         },

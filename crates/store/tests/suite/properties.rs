@@ -36,7 +36,7 @@ fn event_and_frame() -> impl Strategy<Value = (Event, Option<Frame>)> {
             Event::ToolCall(Box::new(call))
         }),
         (any::<String>(), any::<u64>()).prop_map(|(text, by)| Event::Prompted {
-            prompt: Prompt { history: Vec::new(), content: vec![Content::text(text)] },
+            prompt: Prompt::text(text),
             by: gembridge_core::model::ClientId(by),
         }),
     ];

@@ -40,6 +40,21 @@ pub(in crate::acp) struct Resource {
 pub(in crate::acp) struct PromptParams<'a> {
     pub session_id: &'a str,
     pub prompt: &'a [Block<'a>],
+    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
+    pub meta: Option<PromptMeta<'a>>,
+}
+
+/// What a prompt says beside its content.
+#[derive(Serialize)]
+pub(in crate::acp) struct PromptMeta<'a> {
+    pub gembridge: MessageName<'a>,
+}
+
+/// The id that the client gave its message.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::acp) struct MessageName<'a> {
+    pub message_id: &'a str,
 }
 
 /// A block that we send.

@@ -1,0 +1,156 @@
+//! `POST /a2a`: one call of JSON-RPC, in either version, answered by a result or by a stream of events.
+
+use std::sync::Arc;
+
+use axum::body::{Body, to_bytes};
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Response, Uri, header};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::A2a;
+use super::body::{Envelope, TaskBody};
+use super::card;
+use super::error::{Fault, Reason};
+use super::methods::Caller;
+use super::wire::{Call, Version};
+use crate::identity::Identity;
+use crate::jsonrpc::{self, Incoming, Malformed};
+use crate::problem::{Kind, Problem};
+use crate::sse;
+
+const VERSION: HeaderName = HeaderName::from_static("a2a-version");
+
+/// Sends a message to the agent, or asks for its tasks, by JSON-RPC 2.0.
+#[utoipa::path(
+    post, path = "/a2a", tag = "a2a", operation_id = "callA2a",
+    params(("a2a-version" = Option<String>, Header, description = "`0.3` or `1.0`; without it 0.3, or as the method's name says")),
+    request_body(content = crate::json::AnyObject, description = "A call such as `message/send` or `SendMessage`"),
+    responses((status = 200, description = "The result or the error of the call; a stream of them where the method streams"))
+)]
+pub(super) async fn call(State(app): State<Arc<A2a>>, request: Request) -> Result<Response<Body>, Problem> {
+    let (parts, body) = request.into_parts();
+    let caller = caller(app, &parts.extensions)?;
+    let body = to_bytes(body, usize::MAX)
+        .await
+        .map_err(|failure| Problem::new(Kind::Invalid, format!("the body could not be read: {failure}")))?;
+    let text = std::str::from_utf8(&body).unwrap_or("\u{fffd}");
+    let null = serde_json::value::to_raw_value(&Value::Null).unwrap_or_default();
+    let named = Version::named(asked(&parts.headers, &parts.uri).as_deref());
+    let (id, method, params) = match read(text) {
+        Ok(Incoming::Request { id, method, params }) => (id.to_owned(), method, params),
+        Ok(Incoming::Notification { .. } | Incoming::Response { .. }) => {
+            let fault = Fault::new(Reason::InvalidRequest, "a call needs an `id` and a `method`");
+            return Ok(answer(&null, Err(named.ok().flatten().unwrap_or(Version::V03).error(&fault))));
+        }
+        Err(fault) => {
+            let version = named.ok().flatten().unwrap_or(Version::V03);
+            return Ok(answer(&id_of(text).unwrap_or(null), Err(version.error(&fault))));
+        }
+    };
+    let version = match named {
+        Ok(Some(version)) => version,
+        // The names of the two versions are different ones, and 1.0 demands the header only of clients.
+        Ok(None) if Version::V10.has(&method) && !Version::V03.has(&method) => Version::V10,
+        Ok(None) => Version::V03,
+        Err(fault) => return Ok(answer(&id, Err(Version::V10.error(&fault)))),
+    };
+    let answered = match version.decode(&method, params) {
+        Ok(call) => carry_out(&caller, version, &id, call, &parts.headers, &parts.uri).await,
+        Err(fault) => Err(fault),
+    };
+    Ok(answered.unwrap_or_else(|fault| answer(&id, Err(version.error(&fault)))))
+}
+
+async fn carry_out(
+    caller: &Caller,
+    version: Version,
+    id: &RawValue,
+    call: Call,
+    headers: &HeaderMap,
+    uri: &Uri,
+) -> Result<Response<Body>, Fault> {
+    let result = match call {
+        Call::Send(request) | Call::Inject(request) => version.answer(&caller.send(*request).await?),
+        Call::Stream(request) => {
+            let follow = caller.begin(*request).await?;
+            return Ok(stream(caller, follow, Envelope::JsonRpc { version, id: id.to_owned() }));
+        }
+        Call::Subscribe { task } => {
+            let follow = caller.subscribe(&task).await?;
+            return Ok(stream(caller, follow, Envelope::JsonRpc { version, id: id.to_owned() }));
+        }
+        Call::Get { task, history } => version.task(&caller.get(&task, history).await?),
+        Call::List(list) => version.page(&caller.list(&list).await?, list.artifacts),
+        Call::Cancel { task } => version.task(&caller.cancel(&task).await?),
+        Call::ExtendedCard => card::extended(&caller.app, version, &card::Base::of(&caller.app, headers, uri)),
+        Call::PushConfig => {
+            let message = "push notifications are not sent; follow the task by a stream instead";
+            return Err(Fault::new(Reason::PushNotSupported, message));
+        }
+    };
+    Ok(answer(id, Ok(result)))
+}
+
+/// Whoever the guard found to be calling.
+pub(super) fn caller(app: Arc<A2a>, known: &axum::http::Extensions) -> Result<Caller, Problem> {
+    let nobody = || Problem::new(Kind::Internal, "missing identity: the guard must run before this handler");
+    let identity = known.get::<Identity>().cloned().ok_or_else(nobody)?;
+    Ok(Caller { viewer: identity.viewer(), app, identity })
+}
+
+/// The response of a stream. Its head goes out at once: the agent may take its time.
+pub(super) fn stream(caller: &Caller, follow: super::follow::Follow, envelope: Envelope) -> Response<Body> {
+    let body = TaskBody::new(follow, envelope, caller.app.parts.config.keep_alive);
+    let mut response = Response::new(Body::new(body));
+    response.headers_mut().insert(header::CONTENT_TYPE, sse::CONTENT_TYPE);
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    response
+}
+
+/// The version that a request names, in its header or in its address.
+pub(super) fn asked(headers: &HeaderMap, uri: &Uri) -> Option<String> {
+    let in_header = headers.get(VERSION).and_then(|value| value.to_str().ok()).map(str::to_owned);
+    let query = || uri.query().into_iter().flat_map(|query| query.split('&'));
+    let named = |pair: &str| {
+        let (name, value) = pair.split_once('=')?;
+        name.eq_ignore_ascii_case("a2a-version").then(|| value.to_owned())
+    };
+    in_header.or_else(|| query().find_map(named))
+}
+
+/// What a call says of itself beside its method.
+#[derive(Deserialize)]
+struct Head {
+    jsonrpc: Option<Value>,
+    id: Option<Value>,
+}
+
+fn read(text: &str) -> Result<Incoming<'_>, Fault> {
+    let incoming = jsonrpc::read(text).map_err(|malformed| match malformed {
+        Malformed::Unreadable => Fault::new(Reason::Unreadable, "the body is not JSON"),
+        Malformed::Invalid(why) => Fault::new(Reason::InvalidRequest, why),
+    })?;
+    match serde_json::from_str(text) {
+        Ok(Head { jsonrpc: Some(Value::String(version)), .. }) if version == "2.0" => Ok(incoming),
+        _ => Err(Fault::new(Reason::InvalidRequest, "`jsonrpc` must be `\"2.0\"`")),
+    }
+}
+
+/// The id of a call that is otherwise not in order.
+fn id_of(text: &str) -> Option<Box<RawValue>> {
+    let id = serde_json::from_str::<Head>(text).ok()?.id.filter(|id| id.is_string() || id.is_number())?;
+    serde_json::value::to_raw_value(&id).ok()
+}
+
+fn answer(id: &RawValue, result: Result<Value, Value>) -> Response<Body> {
+    let (member, value) = match result {
+        Ok(value) => ("result", value),
+        Err(value) => ("error", value),
+    };
+    let body = json!({ "jsonrpc": "2.0", "id": id, member: value });
+    let mut response = Response::new(Body::from(body.to_string()));
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}

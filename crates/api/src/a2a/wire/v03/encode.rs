@@ -1,0 +1,144 @@
+//! Model → outside.
+
+use serde_json::{Value, json};
+
+use crate::a2a::model::{Artifact, Author, Continuation, Message, Part, State, Status, Task, TaskName, Update, iso};
+use crate::a2a::wire::Page;
+
+pub fn task(task: &Task) -> Value {
+    let name = &task.name;
+    json!({
+        "kind": "task",
+        "id": name.id.to_string(),
+        "contextId": name.context,
+        "status": status(name, &task.status),
+        "history": task.history.iter().map(|said| message(name, said)).collect::<Vec<_>>(),
+        "artifacts": task.artifacts.iter().map(artifact).collect::<Vec<_>>(),
+        "metadata": task.metadata,
+    })
+}
+
+pub fn update(name: &TaskName, update: &Update) -> Value {
+    match update {
+        Update::Status { status: now, kind, metadata, is_last } => {
+            let mut all = json!({ "coderAgent": { "kind": kind.as_str() } });
+            for (field, value) in metadata {
+                all[*field] = value.clone();
+            }
+            json!({
+                "kind": "status-update",
+                "taskId": name.id.to_string(),
+                "contextId": name.context,
+                "status": status(name, now),
+                "final": is_last,
+                "metadata": all,
+            })
+        }
+        Update::Artifact { artifact: piece, continuation } => json!({
+            "kind": "artifact-update",
+            "taskId": name.id.to_string(),
+            "contextId": name.context,
+            "artifact": artifact(piece),
+            "append": *continuation == Continuation::Appended,
+            "lastChunk": false,
+        }),
+    }
+}
+
+pub fn page(page: &Page, with_artifacts: bool) -> Value {
+    let shown = |listed: &Task| {
+        let mut shown = task(listed);
+        if let Some(fields) = shown.as_object_mut().filter(|_| !with_artifacts) {
+            fields.remove("artifacts");
+        }
+        shown
+    };
+    json!({
+        "tasks": page.tasks.iter().map(shown).collect::<Vec<_>>(),
+        "nextPageToken": page.next,
+        "pageSize": page.size,
+        "totalSize": page.total,
+    })
+}
+
+pub fn state_of(text: &str) -> Option<State> {
+    STATES.into_iter().find(|state| state_name(*state) == text)
+}
+
+const STATES: [State; 7] = [
+    State::Submitted,
+    State::Working,
+    State::InputRequired,
+    State::Completed,
+    State::Failed,
+    State::Canceled,
+    State::Rejected,
+];
+
+fn state_name(state: State) -> &'static str {
+    match state {
+        State::Submitted => "submitted",
+        State::Working => "working",
+        State::InputRequired => "input-required",
+        State::Completed => "completed",
+        State::Failed => "failed",
+        State::Canceled => "canceled",
+        State::Rejected => "rejected",
+    }
+}
+
+fn status(name: &TaskName, status: &Status) -> Value {
+    let mut shown = json!({ "state": state_name(status.state), "timestamp": iso(status.at) });
+    if let Some(said) = &status.message {
+        shown["message"] = message(name, said);
+    }
+    shown
+}
+
+fn message(name: &TaskName, said: &Message) -> Value {
+    let role = match said.author {
+        Author::User => "user",
+        Author::Agent => "agent",
+    };
+    json!({
+        "kind": "message",
+        "messageId": said.id,
+        "role": role,
+        "parts": said.parts.iter().map(part).collect::<Vec<_>>(),
+        "taskId": name.id.to_string(),
+        "contextId": name.context,
+    })
+}
+
+fn artifact(artifact: &Artifact) -> Value {
+    let parts: Vec<Value> = artifact.parts.iter().map(part).collect();
+    let mut shown = json!({ "artifactId": artifact.id, "parts": parts });
+    if let Some(name) = &artifact.name {
+        shown["name"] = json!(name);
+    }
+    shown
+}
+
+fn part(part: &Part) -> Value {
+    match part {
+        Part::Text(text) => json!({ "kind": "text", "text": text }),
+        Part::Data(data) => json!({ "kind": "data", "data": data }),
+        Part::Raw { name, mime, data } => {
+            json!({ "kind": "file", "file": file(name.as_deref(), mime.as_deref(), ("bytes", data.to_str().as_ref())) })
+        }
+        Part::Url { name, mime, url } => {
+            json!({ "kind": "file", "file": file(name.as_deref(), mime.as_deref(), ("uri", url)) })
+        }
+    }
+}
+
+fn file(name: Option<&str>, mime: Option<&str>, (field, content): (&str, &str)) -> Value {
+    let mut file = json!({ field: content });
+    if let Some(name) = name {
+        file["name"] = json!(name);
+    }
+    if let Some(mime) = mime {
+        file["mimeType"] = json!(mime);
+    }
+    file
+}
