@@ -26,7 +26,7 @@ use gembridge_core::model::AgentName;
 use gembridge_core::session::Sessions;
 use tokio_util::task::TaskTracker;
 
-use crate::frontend::Frontend;
+use crate::frontend::{Frontend, Media};
 
 #[derive(Clone, Debug)]
 pub struct A2aConfig {
@@ -116,7 +116,15 @@ pub fn frontend(app: &Arc<A2a>) -> Frontend {
         .route("/a2a/v1/tasks/{id}/pushNotificationConfigs/{config}", get(rest::push).delete(rest::push))
         .route("/a2a/v1/extendedAgentCard", get(rest::extended_card))
         .with_state(Arc::clone(app));
-    Frontend { render: error::response, prefixes: &["/a2a"], open, small, large, ..Frontend::default() }
+    Frontend {
+        render: error::response,
+        prefixes: &["/a2a"],
+        media: Media::Any,
+        open,
+        small,
+        large,
+        ..Frontend::default()
+    }
 }
 
 /// The same with JSON-RPC at `/` too, for a port of its own.

@@ -42,6 +42,7 @@ pub fn description() -> utoipa::openapi::OpenApi {
     whole.merge(crate::openai::Description::openapi());
     whole.merge(crate::responses::Description::openapi());
     whole.merge(crate::acp::Description::openapi());
+    whole.merge(crate::a2a::Description::openapi());
     whole.merge(crate::admin::operator::Description::openapi());
     whole.merge(crate::ui::Description::openapi());
     let schemes = &mut whole.components.get_or_insert_default().security_schemes;

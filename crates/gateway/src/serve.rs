@@ -1,5 +1,6 @@
 //! `gembridge serve`: the frontends, the agents and the sessions, wired together until the gateway is stopped.
 
+mod a2a;
 mod acp;
 mod address;
 mod agents;
@@ -28,6 +29,7 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use axum::Router;
+use gembridge_api::a2a as a2a_api;
 use gembridge_api::acp::{self as acp_api, Acp};
 use gembridge_api::admin::health::{self, Readiness};
 use gembridge_api::admin::metrics;
@@ -135,6 +137,7 @@ fn open(
     let dialects = Dialects::new(Arc::clone(&exchanges), DialectConfig::default());
     let readiness = Readiness::default();
     let tap = tap.map(open_tap).transpose()?;
+    let a2a = a2a::frontend(&sessions, &catalog, &served, settings);
     let acp = acp::frontend(&sessions, catalog, &served, context, tap.clone().map(|tap| tap as Arc<dyn acp_api::Tap>));
     let operator =
         Operator::new(&Parts { served: &served, folders, guard: &guard, keys: &keys, acp: &acp, sessions: &sessions });
@@ -147,9 +150,11 @@ fn open(
         responses::frontend(Arc::clone(&responses)),
         messages::frontend(messages),
         ollama::frontend(dialects),
+        a2a_api::frontend(&a2a),
         plain,
     ];
     let app = routes::app(&guard, frontends);
+    let a2a_port = a2a::port(&a2a, &guard, open.clone(), settings)?;
     let acp_port = acp_port(&acp, &guard, open, settings)?;
     warn_about(&addresses, &served, &reachable, settings);
     terminal::print(&Banner { addresses: &addresses, agent: &served[0].agent, key: shown }.text())?;
@@ -161,9 +166,10 @@ fn open(
     Ok(Gateway {
         server,
         app,
-        acp_port,
+        further: acp_port.into_iter().chain(a2a_port).collect(),
         acp,
         responses,
+        a2a,
         tap,
         upkeep,
         housekeeping,

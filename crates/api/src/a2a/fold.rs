@@ -126,10 +126,15 @@ impl Fold {
         let Some(at) = self.turns.iter().position(|turn| Some(turn.id) == entry.turn) else { return };
         self.at = entry.at;
         match &entry.event {
-            Event::Started => self.turns[at].phase = Phase::Running,
+            Event::Started => {
+                self.turns[at].phase = Phase::Running;
+                updates.extend(self.change());
+            }
             Event::Text(text) => {
                 self.answer(at, text);
-                updates.push(self.said(entry.seq, Kind::Text, Part::Text(text.clone())));
+                if !continues_text(updates, text) {
+                    updates.push(self.said(entry.seq, Kind::Text, Part::Text(text.clone())));
+                }
             }
             Event::Thought(text) => updates.push(self.said(entry.seq, Kind::Thought, content::thought(text))),
             Event::Content(block) => {
@@ -303,6 +308,16 @@ impl Fold {
         };
         Some(Message { id: answer_id(&self.name, last), author: Author::Agent, parts })
     }
+}
+
+/// Adds a piece of text to the update before it, where that is text too: what came together goes out together.
+fn continues_text(updates: &mut [Update], text: &Text) -> bool {
+    let Some(Update::Status { status, kind: Kind::Text, .. }) = updates.last_mut() else { return false };
+    let Some(Part::Text(before)) = status.message.as_mut().and_then(|message| message.parts.last_mut()) else {
+        return false;
+    };
+    *before = Text::plain(format!("{}{}", before.to_str(), text.to_str()));
+    true
 }
 
 fn ended(outcome: &Outcome) -> State {

@@ -1,6 +1,6 @@
 //! The tasks that were last used, by id and by time. What a task holds is in its session's log; this is how it is listed.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use gembridge_core::model::{Principal, Seq, SessionId, Timestamp};
@@ -38,6 +38,8 @@ struct Inner {
     contexts: HashMap<(Principal, Arc<str>), SessionId>,
     /// The models that sessions go back to after a message that named another.
     usual_models: HashMap<SessionId, Arc<str>>,
+    /// Whose tasks of earlier runs were looked for; `None` is everybody's.
+    recalled: HashSet<Option<Principal>>,
 }
 
 impl Index {
@@ -47,6 +49,16 @@ impl Index {
 
     pub fn get(&self, id: TaskId) -> Option<Entry> {
         self.lock().entries.get(&id).cloned()
+    }
+
+    /// Whether the tasks that `viewer` has from earlier runs are still to be looked for. True once for each.
+    pub fn begin_recall(&self, viewer: &Viewer) -> bool {
+        let whose = match viewer {
+            Viewer::Admin => None,
+            Viewer::Principal(principal) => Some(principal.clone()),
+        };
+        let mut inner = self.lock();
+        inner.recalled.len() < self.most && inner.recalled.insert(whose)
     }
 
     /// The session that a client's own name of a context stands for.

@@ -5,6 +5,7 @@ pub mod confirm;
 pub mod content;
 pub mod get;
 pub mod list;
+mod recall;
 pub mod send;
 
 use std::sync::Arc;

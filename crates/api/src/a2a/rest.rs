@@ -13,7 +13,7 @@ use super::body::Envelope;
 use super::card;
 use super::error::{Fault, Reason};
 use super::methods::Caller;
-use super::rpc::{asked, caller, stream};
+use super::rpc::{asked, caller, check_media, stream};
 use super::wire::{Call, Version, v10};
 use crate::problem::{Kind, Problem};
 
@@ -59,6 +59,7 @@ pub(super) async fn extended_card(State(app): State<Arc<A2a>>, request: Request)
 async fn with_body(app: Arc<A2a>, request: Request, method: &str) -> Answer {
     let (parts, body) = request.into_parts();
     let caller = caller(app, &parts.extensions)?;
+    check_media(&parts.headers)?;
     let body = to_bytes(body, usize::MAX)
         .await
         .map_err(|failure| Problem::new(Kind::Invalid, format!("the body could not be read: {failure}")))?;

@@ -32,6 +32,7 @@ const VERSION: HeaderName = HeaderName::from_static("a2a-version");
 pub(super) async fn call(State(app): State<Arc<A2a>>, request: Request) -> Result<Response<Body>, Problem> {
     let (parts, body) = request.into_parts();
     let caller = caller(app, &parts.extensions)?;
+    check_media(&parts.headers)?;
     let body = to_bytes(body, usize::MAX)
         .await
         .map_err(|failure| Problem::new(Kind::Invalid, format!("the body could not be read: {failure}")))?;
@@ -91,6 +92,22 @@ async fn carry_out(
         }
     };
     Ok(answer(id, Ok(result)))
+}
+
+/// Bodies are JSON, under the name of this protocol or without.
+pub(super) fn check_media(headers: &HeaderMap) -> Result<(), Problem> {
+    let mut types = headers.get_all(header::CONTENT_TYPE).iter();
+    let named = match (types.next().and_then(|value| value.to_str().ok()), types.next()) {
+        (Some(named), None) => named,
+        _ => "",
+    };
+    let essence = named.split(';').next().unwrap_or_default().trim();
+    if ["application/json", "application/a2a+json"].iter().any(|known| essence.eq_ignore_ascii_case(known)) {
+        return Ok(());
+    }
+    let shown: String = essence.chars().take(64).flat_map(char::escape_default).collect();
+    let message = format!("`content-type: {shown}` is not supported; send `application/json`");
+    Err(Problem::new(Kind::WrongMediaType, message))
 }
 
 /// Whoever the guard found to be calling.

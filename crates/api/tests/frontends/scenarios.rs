@@ -1,9 +1,10 @@
 //! One list of scenarios over every front end. A new one adds one [`Api`], or an [`HttpApi`](api::HttpApi) where its clients
 //! keep their own history, and a module at the end of this file.
 
+mod a2a;
 mod acp;
 mod api;
-mod gateway;
+pub mod gateway;
 mod messages;
 mod ollama;
 mod openai;
@@ -17,6 +18,7 @@ use gembridge_core::store::MemoryStore;
 use gembridge_core::test_support::{ScriptedAgents, crashed, done, text, thought};
 use serde_json::json;
 
+use self::a2a::A2a;
 use self::acp::Acp;
 use self::api::{Api, Ask, FailedKind, Questions, Said};
 use self::gateway::{Gateway, Setup};
@@ -244,6 +246,9 @@ list!($ apis_with_client_tools:
     a_wrong_form_is_repaired_before_the_client_sees_it,
 );
 
+// A task asks for no form of its answers.
+list!($ apis_with_tools_of_a_task: a_tool_round_goes_through_one_turn, calls_at_once_come_in_one_answer);
+
 mod openai_whole {
     every_api!(super::OpenAi<false>);
     apis_with_client_tools!(super::OpenAi<false>);
@@ -297,4 +302,16 @@ mod plain_text_api {
 mod acp_websocket {
     every_api!(super::Acp);
     apis_that_stream!(super::Acp);
+}
+
+mod a2a_03 {
+    every_api!(super::A2a<false>);
+    apis_that_stream!(super::A2a<false>);
+    apis_with_tools_of_a_task!(super::A2a<false>);
+}
+
+mod a2a_10 {
+    every_api!(super::A2a<true>);
+    apis_that_stream!(super::A2a<true>);
+    apis_with_tools_of_a_task!(super::A2a<true>);
 }

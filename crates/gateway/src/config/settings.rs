@@ -21,6 +21,7 @@ pub struct Settings {
     pub auth: AuthSettings,
     pub openai: OpenAiSettings,
     pub acp: AcpSettings,
+    pub a2a: A2aSettings,
     pub guests: GuestSettings,
     pub limits: LimitSettings,
     pub sessions: SessionSettings,
@@ -54,6 +55,8 @@ pub struct ServerSettings {
     pub port: Port,
     /// One more port with the ACP WebSocket at `/`.
     pub acp_port: Option<Port>,
+    /// One more port with A2A's JSON-RPC at `/`. Its clients expect 41242.
+    pub a2a_port: Option<Port>,
     /// Names beside `localhost` under which clients may ask for this gateway, such as `bridge.example.org`.
     pub hosts: Listed<HostName>,
     /// Somebody else speaks TLS with the clients: no warning about an address beyond this machine.
@@ -76,6 +79,7 @@ impl Default for ServerSettings {
             host: "127.0.0.1".to_owned(),
             port: Port(11434),
             acp_port: None,
+            a2a_port: None,
             hosts: Listed::default(),
             behind_proxy: Switch(false),
             proxies: Listed::default(),
@@ -119,6 +123,14 @@ impl Default for OpenAiSettings {
 pub struct AcpSettings {
     /// Let a client name MCP servers for its session, as far as they are reached over HTTP.
     pub allow_mcp_servers: Switch,
+}
+
+/// How the A2A API treats its clients.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct A2aSettings {
+    /// Tools of the agent that run in tasks of A2A clients without a question, each time once, such as `google_web_search`.
+    pub auto_approve: Listed<String>,
 }
 
 /// How keys of rank `user` are kept apart from the operator.

@@ -19,6 +19,7 @@ const HONOURED: &[(&str, &str, Reading)] = &[
     ("HOST", "server.host", Reading::Text),
     ("PORT", "server.port", Reading::Text),
     ("GEMINI_PORT", "server.acp_port", Reading::Text),
+    ("A2A_PORT", "server.a2a_port", Reading::Text),
     ("BEARER_TOKEN", "auth.bearer_token", Reading::Text),
     ("RATE_LIMIT_MAX_REQUESTS", "limits.requests", Reading::Text),
     ("RATE_LIMIT_WINDOW_MS", "limits.window", Reading::Milliseconds),
@@ -153,6 +154,7 @@ mod tests {
         check([("RATE_LIMIT_WINDOW_MS", "500")], &[("limits.window", "500ms")]);
         check([("LOG_LEVEL", "INFO"), ("LOG_FILE", "/l")], &[("log.file", "/l"), ("log.level", "info")]);
         check([("GEMINI_PORT", "4444")], &[("server.acp_port", "4444")]);
+        check([("A2A_PORT", "41242")], &[("server.a2a_port", "41242")]);
         check([("GEMINI_MODEL", "m")], &[("agents.gemini.model", "m")]);
         check([("GEMINI_APPROVAL_MODE", "yolo")], &[("agents.gemini.approval_mode", "yolo")]);
         check([("GCS_DEBUG", "1")], &[("log.level", "debug")]);

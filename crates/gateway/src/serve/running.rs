@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use axum::Router;
+use gembridge_api::a2a::A2a;
 use gembridge_api::acp::Acp;
 use gembridge_api::admin::health::Readiness;
 use gembridge_api::admin::metrics::{self, names};
@@ -55,10 +56,11 @@ const LOOK: Duration = Duration::from_secs(1);
 pub struct Gateway {
     pub server: Server,
     pub app: Router,
-    /// One more port, with routes of its own.
-    pub acp_port: Option<(Server, Router)>,
+    /// More ports, each with routes of its own.
+    pub further: Vec<(Server, Router)>,
     pub acp: Arc<Acp>,
     pub responses: Arc<Responses>,
+    pub a2a: Arc<A2a>,
     pub tap: Option<Arc<LineTap>>,
     pub upkeep: Upkeep,
     pub housekeeping: Housekeeping,
@@ -75,9 +77,10 @@ impl Gateway {
         let Self {
             server,
             app,
-            acp_port,
+            further,
             acp,
             responses,
+            a2a,
             tap,
             mut upkeep,
             housekeeping,
@@ -91,7 +94,7 @@ impl Gateway {
         let mut signals = Signals::new().context("cannot listen to signals")?;
         let notifier = Notifier::new(&context.config.environment);
         let stop = Stop::default();
-        let mut serving = pin!(serve_all(server, app, acp_port, stop.clone()));
+        let mut serving = pin!(serve_all(server, app, further, stop.clone()));
         let mut beating = pin!(notifier.beat());
         let mut measuring = pin!(metrics::upkeep(metrics));
         let mut cleaning = pin!(housekeeping.keep());
@@ -147,6 +150,7 @@ impl Gateway {
             }
             acp.settle().await;
             responses.settle().await;
+            a2a.settle().await;
             if let Some(tap) = &tap {
                 tap.close();
             }
@@ -160,10 +164,11 @@ impl Gateway {
     }
 }
 
-/// Both ports, until both have drained.
-async fn serve_all(server: Server, app: Router, further: Option<(Server, Router)>, stop: Stop) -> Drained {
-    let Some((second, second_app)) = further else { return server.serve(app, stop).await };
-    let (one, other) = tokio::join!(server.serve(app, stop.clone()), second.serve(second_app, stop));
+/// All ports, until all have drained.
+async fn serve_all(server: Server, app: Router, mut further: Vec<(Server, Router)>, stop: Stop) -> Drained {
+    let Some((next, next_app)) = further.pop() else { return server.serve(app, stop).await };
+    let others = Box::pin(serve_all(next, next_app, further, stop.clone()));
+    let (one, other) = tokio::join!(server.serve(app, stop), others);
     match (one, other) {
         (Drained::Whole, Drained::Whole) => Drained::Whole,
         (one, other) => Drained::Cut { connections: one.cut() + other.cut() },

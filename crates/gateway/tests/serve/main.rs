@@ -5,6 +5,7 @@
 #[expect(dead_code, reason = "shared by all suites of this crate; each uses a part")]
 mod support;
 
+mod a2a;
 mod conversations;
 mod drain;
 mod first_run;

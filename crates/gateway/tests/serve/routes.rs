@@ -47,16 +47,27 @@ fn s1_every_route_but_the_open_ones_answers_401_without_a_key() {
             assert_eq!(answer.status, expected, "{} {}", route.method, route.path);
             open.push(route.path);
         } else {
-            let said = (answer.status, answer.code());
-            assert_eq!(said, (401, "invalid_api_key".to_owned()), "{} {}", route.method, route.path);
-            assert!(answer.json()["error"]["request_id"].is_string());
+            let error = answer.json()["error"].clone();
+            // Calls of JSON-RPC have numbers for codes, and details beside them.
+            let details = &error["data"][0];
+            let (code, number) = match details["reason"].as_str() {
+                Some(reason) => (reason.to_lowercase(), &details["metadata"]["requestId"]),
+                None => (answer.code(), &error["request_id"]),
+            };
+            assert_eq!((answer.status, code.as_str()), (401, "invalid_api_key"), "{} {}", route.method, route.path);
+            assert!(number.is_string());
         }
         assert!(answer.header("x-request-id").is_some(), "every answer carries its number");
     }
     open.sort();
     // The list is short, and it does not grow by accident.
     let pages = ["/docs", "/docs/page.css", "/docs/page.js"];
-    assert_eq!(open, [&["/", "/acp/proof"], &pages[..], &["/health", "/healthz", "/readyz"]].concat());
+    let card = ".well-known/agent-card.json";
+    let cards = ["/".to_owned(), "/a2a/v0.3/".to_owned(), "/a2a/v1/".to_owned()].map(|folder| folder + card);
+    let mut expected = [&["/", "/acp/proof"], &pages[..], &["/health", "/healthz", "/readyz"]].concat();
+    expected.extend(cards.iter().map(String::as_str));
+    expected.sort_unstable();
+    assert_eq!(open, expected);
 }
 
 #[test]

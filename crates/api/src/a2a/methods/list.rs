@@ -15,6 +15,7 @@ const LARGEST_PAGE: usize = 100;
 impl Caller {
     pub async fn list(&self, list: &List) -> Result<Page, Fault> {
         let size = list.page_size.unwrap_or(USUAL_PAGE);
+        self.recall().await?;
         let after = list.page_token.as_deref().map(cursor).transpose()?;
         let wanted = |entry: &Entry| {
             list.context.as_ref().is_none_or(|context| **context == *entry.name.context)

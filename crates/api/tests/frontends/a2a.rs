@@ -1,0 +1,8 @@
+//! The front end for other agents, in both versions of the protocol.
+
+mod card;
+mod confirmation;
+mod requests;
+pub mod support;
+mod tasks;
+mod tools;
