@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use gembridge_core::log::LogEntry;
 use gembridge_core::model::{
-    Content, Dialect, Event, Frame, Opaque, Prompt, Seq, Text, Timestamp, ToolCall, ToolCallId, TurnId,
+    Dialect, Event, Frame, Opaque, Prompt, Seq, Text, Timestamp, ToolCall, ToolCallId, TurnId,
 };
 use gembridge_store::DiskOptions;
 use proptest::collection::vec;
