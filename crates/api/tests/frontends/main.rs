@@ -3,5 +3,6 @@
 
 mod a2a;
 mod acp;
+mod captures;
 mod openai;
 mod scenarios;
