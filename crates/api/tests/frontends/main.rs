@@ -4,5 +4,8 @@
 mod a2a;
 mod acp;
 mod captures;
+mod goldens;
+mod messages;
+mod ollama;
 mod openai;
 mod scenarios;

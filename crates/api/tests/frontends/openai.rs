@@ -6,7 +6,7 @@ mod cuts;
 mod departures;
 mod failures;
 mod formats;
-mod golden;
+pub mod golden;
 mod models;
 mod queue;
 mod streams;

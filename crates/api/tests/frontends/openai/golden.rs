@@ -21,13 +21,13 @@ fn cases() -> Vec<PathBuf> {
     cases
 }
 
-fn read(case: &Path, name: &str) -> String {
+pub fn read(case: &Path, name: &str) -> String {
     fs::read_to_string(case.join(name)).unwrap_or_else(|error| panic!("{}/{name}: {error}", case.display()))
 }
 
 /// Does what stands in the lines, as the agent. Words and tools take two ways to the session: what comes first must
 /// have arrived before the other is sent.
-async fn perform(events: &str, server: &TestServer, agents: &ScriptedAgents, tools: &FakeTools) {
+pub async fn perform(events: &str, server: &TestServer, agents: &ScriptedAgents, tools: &FakeTools) {
     let (mut words, mut deeds) = (0, 0);
     for line in events.lines() {
         let event: Value = serde_json::from_str(line).unwrap();
