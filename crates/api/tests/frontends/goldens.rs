@@ -86,7 +86,8 @@ async fn every_folder_comes_out_as_it_is_written_down(dialect: Dialect) {
         let parts = (dialect.parts)(&stream.body);
         assert_eq!(settled((dialect.folded)(&parts), &dialect), whole, "{name}: the stream folds into the answer");
         let parts = settled(json!(parts), &dialect);
-        let lines: String = parts.as_array().unwrap().iter().map(|part| format!("{part}\n")).collect();
+        let lines =
+            parts.as_array().unwrap().iter().map(Value::to_string).fold(String::new(), |all, part| all + &part + "\n");
         for (file, found) in [("response.json", format!("{whole:#}\n")), (dialect.stream_file, lines)] {
             if fs::read_to_string(case.join(file)).unwrap_or_default() != found {
                 differences.push(format!("{name}/{file} should be\n{found}"));
