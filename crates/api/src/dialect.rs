@@ -27,6 +27,9 @@ pub(crate) use template::{HOLE, Template};
 pub(crate) use tool::{LARGEST_SCHEMA, check_names, client_tool, keep, schema};
 pub(crate) use words::{Ignored, brief, check_stop, place, shortened};
 
+/// What stands before a model's name where a client takes none but those of its vendor. It changes nothing.
+pub(crate) const VENDOR_PREFIX: &str = "anthropic/";
+
 #[derive(Clone, Debug)]
 pub struct DialectConfig {
     /// How long the status of a response waits for the agent's first sign.

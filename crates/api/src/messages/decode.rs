@@ -57,7 +57,7 @@ pub fn options(request: &CreateRequest<'_>) -> Result<RequestOptions, Problem> {
         request.stop_sequences.iter().flat_map(|stop| &stop.0).map(|text| String::from(&**text)).collect();
     dialect::check_stop(&stop, "stop_sequences")?;
     let options = RequestOptions {
-        model: model.to_owned(),
+        model: model.strip_prefix(dialect::VENDOR_PREFIX).unwrap_or(model).to_owned(),
         stream: request.stream.unwrap_or(false),
         thoughts: thoughts(request),
         stop,

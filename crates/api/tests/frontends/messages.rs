@@ -8,7 +8,7 @@ use gembridge_core::model::ReturnOutcome;
 use gembridge_core::test_support::{ScriptedAgents, done, text};
 use serde_json::{Value, json};
 
-use crate::openai::support::http::{Answer, post};
+use crate::openai::support::http::{Answer, get_with, post};
 use crate::openai::support::server::{ServerSetup, TestServer};
 use crate::openai::support::tools::{FakeTools, Waiting};
 
@@ -171,6 +171,18 @@ async fn a_stream_in_which_nothing_is_said_pings() {
     stream.until("event: ping\ndata: {\"type\":\"ping\"}\n\n").await;
     agents.does(0, [text("a"), done()]).await;
     assert!(stream.whole().await.body.contains("message_stop"));
+}
+
+#[tokio::test]
+async fn models_have_names_that_its_clients_look_for() {
+    let agents = ScriptedAgents::new(|_| vec![vec![text("a"), done()]]);
+    let server = TestServer::new(&agents).await;
+    let listed = get_with(server.address, "/v1/models?limit=1000", &[("anthropic-version", "2023-06-01")]).await.json();
+    let ids: Vec<&Value> = listed["data"].as_array().unwrap().iter().map(|entry| &entry["id"]).collect();
+    assert_eq!(ids, ["played", "anthropic/played"]);
+    let said = json!([{ "role": "user", "content": "hi" }]);
+    let answer = ask(&server, json!({ "model": "anthropic/played", "messages": said })).await;
+    assert_eq!((answer.status, answer.header("x-gembridge-model-fallback")), (200, None));
 }
 
 #[tokio::test]

@@ -8,6 +8,10 @@ pub struct ModelList {
     /// `list`
     pub object: &'static str,
     pub data: Vec<ModelEntry>,
+    /// The list is never cut. This and the two that follow are for clients of the Messages API.
+    pub has_more: bool,
+    pub first_id: Option<String>,
+    pub last_id: Option<String>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -15,7 +19,13 @@ pub struct ModelEntry {
     pub id: String,
     /// `model`
     pub object: &'static str,
+    /// The same for clients of the Messages API.
+    pub r#type: &'static str,
+    /// UNIX time in seconds.
     pub created: u64,
+    /// The same as a date.
+    pub created_at: String,
+    pub display_name: String,
     /// The agent that answers.
     pub owned_by: String,
     /// What the name stands for, where it is another name for a model.

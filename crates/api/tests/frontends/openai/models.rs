@@ -33,12 +33,19 @@ async fn the_list_has_agents_their_models_and_mapped_names() {
     for entry in list["data"].as_array().unwrap() {
         assert_eq!(entry["object"], "model");
         assert!(entry["created"].as_u64().is_some());
+        assert_eq!((&entry["type"], &entry["display_name"]), (&entry["object"], &entry["id"]), "for other dialects");
+        assert!(entry["created_at"].as_str().unwrap().ends_with('Z'));
     }
+    assert_eq!(
+        (&list["first_id"], &list["last_id"], &list["has_more"]),
+        (&"first".into(), &"gpt-4".into(), &false.into())
+    );
     for (id, owner) in [("big", "first"), ("second/small", "second"), ("first/big", "first"), ("gpt-4", "first")] {
         let entry = get(server.address, &format!("/v1/models/{id}")).await;
         assert_eq!((entry.json()["id"].as_str(), entry.json()["owned_by"].as_str()), (Some(id), Some(owner)));
     }
     assert_eq!(get(server.address, "/v1/models/first%2Fbig").await.json()["id"], "first/big");
+    assert_eq!(get(server.address, "/v1/models/anthropic/big").await.json()["id"], "big");
     assert_eq!(get(server.address, "/v1/models/unheard-of").await.error().0, 404);
     assert_eq!(get(server.address, "/v1/models/first/other").await.error().0, 404);
 }

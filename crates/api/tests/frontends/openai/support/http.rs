@@ -40,8 +40,15 @@ pub async fn post(address: SocketAddr, path: &str, headers: &[(&str, &str)], bod
 }
 
 pub async fn get(address: SocketAddr, path: &str) -> Answer {
-    let request = Request::get(path).header("host", "localhost").body(Full::new(Bytes::new())).expect("a request");
-    send(address, request).await.whole().await
+    get_with(address, path, &[]).await
+}
+
+pub async fn get_with(address: SocketAddr, path: &str, headers: &[(&str, &str)]) -> Answer {
+    let mut request = Request::get(path).header("host", "localhost");
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    send(address, request.body(Full::new(Bytes::new())).expect("a request")).await.whole().await
 }
 
 async fn send(address: SocketAddr, request: Request<Full<Bytes>>) -> Stream {
