@@ -44,6 +44,11 @@ pub fn real_claude_code() -> PathBuf {
     installed("@anthropic-ai/claude-agent-sdk-linux-x64/claude")
 }
 
+/// The real Codex CLI, which its adapter brings along.
+pub fn real_codex_cli() -> PathBuf {
+    installed(".bin/codex")
+}
+
 /// The real Qwen Code.
 pub fn real_qwen() -> PathBuf {
     installed(".bin/qwen")

@@ -8,4 +8,5 @@ mod goldens;
 mod messages;
 mod ollama;
 mod openai;
+mod responses;
 mod scenarios;

@@ -7,10 +7,12 @@
 mod support;
 
 mod claude_code;
+mod codex;
 mod departures;
 mod documents;
 mod errors;
 mod everyday;
 mod messages;
 mod ollama;
+mod responses;
 mod tools;

@@ -44,7 +44,12 @@ pub async fn get(address: SocketAddr, path: &str) -> Answer {
 }
 
 pub async fn get_with(address: SocketAddr, path: &str, headers: &[(&str, &str)]) -> Answer {
-    let mut request = Request::get(path).header("host", "localhost");
+    request(address, "GET", path, headers).await
+}
+
+/// A request without a body.
+pub async fn request(address: SocketAddr, method: &str, path: &str, headers: &[(&str, &str)]) -> Answer {
+    let mut request = Request::builder().method(method).uri(path).header("host", "localhost");
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
