@@ -5,9 +5,11 @@ mod compaction;
 mod conversations;
 mod counts;
 mod create;
-mod decode;
+pub mod decode;
 mod encode;
 mod error;
+#[cfg(test)]
+mod fuzz;
 mod items;
 mod keeper;
 mod kept;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 use gembridge_api::dialect::Source;
 use gembridge_api::problem::Problem;
-use gembridge_api::{messages, ollama};
+use gembridge_api::{messages, ollama, responses};
 use serde_json::Value;
 
 /// A request as it was recorded.
@@ -100,4 +100,10 @@ fn every_recorded_request_of_ollama_is_understood() {
         Some(read())
     };
     assert_written("ollama", &table("ollama", understand));
+}
+
+#[test]
+fn every_recorded_request_of_the_responses_api_is_understood() {
+    let understand = |request: &Recorded| Some(responses::decode::understand(&request.body));
+    assert_written("responses", &table("responses", understand));
 }

@@ -1,4 +1,4 @@
-//! The Responses API over real HTTP and WebSockets, with agents that are played by the tests.
+//! The Responses API over real HTTP and over a WebSocket, with agents that are played by the tests.
 
 mod background;
 mod errors;

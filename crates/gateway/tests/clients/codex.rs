@@ -48,8 +48,8 @@ fn tell(gateway: &Gateway, folder: &Path, arguments: &[&str], prompt: &str) -> V
 
 /// The last thing that the agent said.
 fn last_words(events: &[Value]) -> &str {
-    let messages = events.iter().filter(|event| event["item"]["type"] == "agent_message");
-    messages.last().and_then(|event| event["item"]["text"].as_str()).unwrap_or_else(|| panic!("{events:#?}"))
+    let mut messages = events.iter().rev().filter(|event| event["item"]["type"] == "agent_message");
+    messages.next().and_then(|event| event["item"]["text"].as_str()).unwrap_or_else(|| panic!("{events:#?}"))
 }
 
 /// A prompt that makes the model call these tools, one after the other, and then say something.

@@ -209,7 +209,8 @@ impl Answer {
                 }
             };
             let place = format!("\"item_id\":\"{id}\",\"output_index\":{at},\"{place}\":0");
-            template = Some(events.template(kind.delta(), &place));
+            let rest = if kind == Text::Said { ",\"logprobs\":[]" } else { "" };
+            template = Some(events.template(kind.delta(), &place, rest));
         }
         self.open = Some(Open { kind, id, escaped: Vec::new(), template });
     }

@@ -85,11 +85,12 @@ impl Events {
         self.out.put_slice(self.framing.after().as_bytes());
     }
 
-    pub(super) fn template(&self, kind: &str, place: &str) -> Template {
+    /// `place` and `rest` are the fields before and after the text.
+    pub(super) fn template(&self, kind: &str, place: &str, rest: &str) -> Template {
         Template {
             before: format!("{}{{\"type\":\"{kind}\",\"sequence_number\":", self.framing.before(kind)),
             middle: format!(",{place},\"delta\":\""),
-            after: format!("\"}}{}", self.framing.after()),
+            after: format!("\"{rest}}}{}", self.framing.after()),
         }
     }
 }

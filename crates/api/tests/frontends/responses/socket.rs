@@ -1,20 +1,58 @@
 //! The same over a WebSocket.
 
+use std::net::SocketAddr;
+use std::sync::Arc;
+
 use futures_util::{SinkExt as _, StreamExt as _};
+use gembridge_api::dialect::{DialectConfig, Dialects};
+use gembridge_api::guard::{Guard, GuardConfig};
+use gembridge_api::identity::{Identity, Rank};
+use gembridge_api::keys::{Key, KeyTable};
+use gembridge_api::responses::{self, Responses};
+use gembridge_api::routes;
+use gembridge_api::server::{Drained, Server, ServerConfig, Stop};
+use gembridge_core::model::Principal;
 use gembridge_core::test_support::{ScriptedAgents, done, text};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
+use tokio::task::JoinSet;
 use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
-use super::support::{asking, call, text_of};
-use crate::openai::support::server::TestServer;
+use super::support::{asking, text_of};
+use crate::scenarios::gateway::Gateway;
 
 type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
-async fn connect(server: &TestServer) -> Socket {
-    let (socket, _) = connect_async(format!("ws://{}/v1/responses", server.address)).await.expect("a socket");
-    socket
+/// The API behind the real guard, which charges messages to the memory of their sender.
+struct Guarded {
+    address: SocketAddr,
+    _running: JoinSet<Drained>,
+}
+
+const KEY: &str = "gb-ann";
+
+impl Guarded {
+    fn new(agents: &Arc<ScriptedAgents>) -> Self {
+        let gateway = Gateway::new(agents);
+        let dialects = Dialects::new(gateway.exchanges, DialectConfig::default());
+        let identity = Identity { principal: Principal::new("ann"), rank: Rank::User };
+        let keys = Arc::new(KeyTable::new(vec![(Key::given(KEY).digest(), identity)]));
+        let guard = Guard::new(GuardConfig { rate: None, ..GuardConfig::default() }, keys);
+        let app = routes::app(&guard, [responses::frontend(Responses::new(dialects))]);
+        let server = Server::bind(ServerConfig::new(vec![SocketAddr::from(([127, 0, 0, 1], 0))])).unwrap();
+        let address = server.local_addrs().unwrap()[0];
+        let mut running = JoinSet::new();
+        running.spawn(server.serve(app, Stop::default()));
+        Self { address, _running: running }
+    }
+}
+
+async fn connect(server: &Guarded) -> Socket {
+    let mut request = format!("ws://{}/v1/responses", server.address).into_client_request().expect("an address");
+    request.headers_mut().insert("authorization", format!("Bearer {KEY}").parse().expect("a header"));
+    connect_async(request).await.expect("a socket").0
 }
 
 async fn send(socket: &mut Socket, mut request: Value) {
@@ -45,7 +83,7 @@ async fn ask(socket: &mut Socket, request: Value) -> Value {
 #[tokio::test]
 async fn one_request_after_the_other_is_answered_with_the_events_of_a_stream() {
     let agents = ScriptedAgents::new(|_| vec![vec![text("hel"), text("lo"), done()]]);
-    let server = TestServer::new(&agents).await;
+    let server = Guarded::new(&agents);
     let mut socket = connect(&server).await;
     send(&mut socket, asking("one", json!({ "stream": true }))).await;
     send(&mut socket, asking("two", json!({}))).await;
@@ -60,7 +98,7 @@ async fn one_request_after_the_other_is_answered_with_the_events_of_a_stream() {
 #[tokio::test]
 async fn what_is_not_stored_goes_on_as_long_as_the_connection_and_until_it_fails() {
     let agents = ScriptedAgents::new(|_| vec![vec![text("a"), done()]]);
-    let server = TestServer::new(&agents).await;
+    let server = Guarded::new(&agents);
     let mut socket = connect(&server).await;
     let first = ask(&mut socket, asking("one", json!({ "store": false }))).await["response"].clone();
     let after = |previous: &Value, input: Value| {
@@ -68,7 +106,6 @@ async fn what_is_not_stored_goes_on_as_long_as_the_connection_and_until_it_fails
     };
     let second = ask(&mut socket, after(&first, json!("two"))).await["response"].clone();
     assert_eq!((&second["status"], agents.prompts(0)), (&json!("completed"), vec!["one".to_owned(), "two".to_owned()]));
-    assert_eq!(call(&server, "GET", &format!("responses/{}", second["id"].as_str().unwrap())).await.status, 404);
 
     let unknown = |event: &Value| event["error"]["code"] == "previous_response_not_found" && event["status"] == 400;
     let elsewhere = ask(&mut connect(&server).await, after(&second, json!("three"))).await;
@@ -83,7 +120,7 @@ async fn what_is_not_stored_goes_on_as_long_as_the_connection_and_until_it_fails
 #[tokio::test]
 async fn a_request_that_generates_nothing_is_gone_on_with() {
     let agents = ScriptedAgents::new(|_| vec![vec![text("a"), done()]]);
-    let server = TestServer::new(&agents).await;
+    let server = Guarded::new(&agents);
     let mut socket = connect(&server).await;
     let input = json!([{ "role": "developer", "content": "be brief" }]);
     let warm = ask(&mut socket, asking(input, json!({ "store": false, "generate": false }))).await;
@@ -97,7 +134,7 @@ async fn a_request_that_generates_nothing_is_gone_on_with() {
 #[tokio::test]
 async fn nonsense_is_answered_and_a_client_that_leaves_ends_its_turn() {
     let agents = ScriptedAgents::new(|_| vec![vec![text("a")]]);
-    let server = TestServer::new(&agents).await;
+    let server = Guarded::new(&agents);
     let mut socket = connect(&server).await;
     for (message, status) in
         [("nonsense", 400), (r#"{"type":"response.steer"}"#, 400), (r#"{"type":"response.create"}"#, 400)]
