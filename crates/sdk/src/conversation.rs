@@ -24,6 +24,8 @@ pub(crate) struct Conversation {
     pub(crate) id: SessionId,
     workspace: PathBuf,
     endpoint: Mutex<Endpoint>,
+    /// The agent's own name of the session that it is to go on with, until it has tried.
+    earlier: Mutex<Option<String>>,
     folder: Option<InnerDir>,
 }
 
@@ -54,7 +56,8 @@ impl Engine {
             Some(state) => self.bring_back(state).await?,
         };
         let endpoint = Mutex::new(Endpoint::Missing);
-        Ok(Arc::new(Conversation { engine: Arc::clone(self), id, workspace, endpoint, folder }))
+        let earlier = Mutex::new(earlier.map(|state| state.session_id.clone()));
+        Ok(Arc::new(Conversation { engine: Arc::clone(self), id, workspace, endpoint, earlier, folder }))
     }
 
     fn new_session(&self, workspace: PathBuf) -> NewSession {
@@ -116,9 +119,15 @@ impl Conversation {
             // It was opened without an endpoint for tools: another takes over, and is told what was said.
             handle.release_agent().await?;
         }
+        let opening = self.engine.openings.acquire();
+        let opening = match deadline {
+            Some(deadline) => tokio::time::timeout_at(deadline.into(), opening).await.map_err(|_| expired())?,
+            None => opening.await,
+        };
         let facts = self.start(&handle, offer, deadline).await?;
+        drop(opening);
         *self.endpoint() = if offer.is_empty() { Endpoint::Missing } else { Endpoint::Open };
-        let mut warnings = Vec::new();
+        let mut warnings = self.memory_lost(&handle).await?;
         self.set_model(&handle, &facts, &mut warnings).await?;
         self.set_mode(&handle, &facts, &mut warnings).await;
         Ok(warnings)
@@ -145,6 +154,18 @@ impl Conversation {
         let (agent, seconds) = (&self.engine.agent, time.as_secs_f32());
         let message = format!("agent `{agent}` did not finish its handshake within {seconds} s; {way_out}");
         Err(EvaluateError::request(kind, message))
+    }
+
+    /// Whether the agent could not load the session that it was asked to go on with. Said once.
+    async fn memory_lost(&self, handle: &SessionHandle) -> Result<Vec<String>, EvaluateError> {
+        let Some(earlier) = self.earlier.lock().unwrap_or_else(PoisonError::into_inner).take() else {
+            return Ok(Vec::new());
+        };
+        let now = handle.record().await?.agent_session;
+        if now.as_deref() == Some(earlier.as_str()) {
+            return Ok(Vec::new());
+        }
+        Ok(vec![format!("the agent could not load its session `{earlier}`; it begins anew and remembers nothing")])
     }
 
     async fn set_model(
@@ -194,6 +215,11 @@ impl Conversation {
     fn endpoint(&self) -> std::sync::MutexGuard<'_, Endpoint> {
         self.endpoint.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn expired() -> EvaluateError {
+    let message = "the deadline passed while others were being started; give the prompt a later deadline";
+    EvaluateError::request(ErrorKind::Deadline, message)
 }
 
 /// Whatever kept an agent from starting is a matter of its start, unless it says more.

@@ -21,6 +21,7 @@ use gembridge_drivers::workspace::{PrivateDir, sweep_private_dirs};
 use gembridge_process::Spawner;
 use gembridge_tools::{Config, SettlingToolHost, ToolBridge};
 use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
 use crate::builder::{AdapterTerms, AgentHome};
@@ -56,6 +57,8 @@ pub(crate) struct Engine {
     driver: Arc<dyn ManagedDriver>,
     bridge: ToolBridge,
     spawner: Spawner,
+    /// Agents that are opened at once: what waits longer than that is not slow to start.
+    pub(crate) openings: Semaphore,
     /// Sessions on their way out.
     pub(crate) tasks: TaskTracker,
     pub(crate) runtime: Handle,
@@ -72,6 +75,8 @@ pub(crate) fn owner() -> Principal {
 const SESSIONS: usize = 4_096;
 /// Prompts that may wait for a turn.
 const WAITING: usize = 4_096;
+/// Some agents open their sessions one by one.
+const OPENINGS: usize = 8;
 /// How long the tool server may take to listen.
 const BRIDGE_START: Duration = Duration::from_secs(5);
 
@@ -115,8 +120,21 @@ impl Engine {
         };
         let catalog = Arc::new(Catalog::new(&sessions, catalog));
         let exchanges = Exchanges::new(Arc::clone(&sessions), catalog, ExchangeConfig::default());
-        let (tasks, runtime) = (TaskTracker::new(), Handle::current());
-        Ok(Self { config, agent, store, sessions, exchanges, driver, bridge, spawner, tasks, runtime, folder })
+        let (tasks, runtime, openings) = (TaskTracker::new(), Handle::current(), Semaphore::new(OPENINGS));
+        Ok(Self {
+            config,
+            agent,
+            store,
+            sessions,
+            exchanges,
+            driver,
+            bridge,
+            spawner,
+            openings,
+            tasks,
+            runtime,
+            folder,
+        })
     }
 
     pub(crate) fn processes(&self) -> usize {

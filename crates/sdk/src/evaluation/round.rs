@@ -1,6 +1,7 @@
 //! One round: a prompt, and as many exchanges as the functions of this program are called in it.
 
 use std::future::{pending, poll_fn};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -125,21 +126,23 @@ impl Evaluation<'_> {
         let mut sink = ExchangeSink::default();
         let mut answers = Answers::new();
         let mut expiry = Expiry::NotYet;
-        let mut alarm = self.deadline;
+        let mut alarm = pin!(until(self.deadline));
         while !exchange.is_over() {
             tokio::select! {
+                // The deadline goes first: an agent that never stops sending must not keep it waiting.
                 biased;
-                () = poll_fn(|cx| exchange.poll_step(cx, &mut sink)) => {}
-                Some(()) = answers.next(), if !answers.is_empty() => {}
-                () = until(alarm) => match (expiry, draft.turn) {
+                () = &mut alarm => match (expiry, draft.turn) {
                     (Expiry::NotYet, Some(turn)) => {
                         expiry = Expiry::Expired;
-                        alarm = Some(Instant::now() + self.conversation.engine.config.cancel_grace + LAST_WORDS);
+                        let last = Instant::now() + self.conversation.engine.config.cancel_grace + LAST_WORDS;
+                        alarm.set(until(Some(last)));
                         handle.cancel_turn(turn).await?;
                     }
                     // It waits for its agent still; whoever lets go of it takes it back.
                     (Expiry::NotYet, None) | (Expiry::Expired, _) => return Err(expired()),
                 },
+                Some(()) = answers.next(), if !answers.is_empty() => {}
+                () = poll_fn(|cx| exchange.poll_step(cx, &mut sink)) => {}
             }
             while let Some(step) = sink.steps.pop_front() {
                 self.take(step, handle, draft, &mut answers).await?;

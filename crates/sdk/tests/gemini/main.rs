@@ -174,3 +174,18 @@ async fn a_model_is_checked_against_its_list_and_a_deadline_cancels_its_turn() {
     assert_eq!(session.evaluate("still there?").await.unwrap().text, "You said: still there?");
     adapter.close().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sixty_four_evaluations_at_once_share_one_process() {
+    let gemini = Gemini::new().await;
+    let adapter = gemini.adapter().build().unwrap();
+    let asked = (0..64).map(|number| {
+        let adapter = adapter.clone();
+        async move { (number, adapter.evaluate(format!("ping {number}")).await.unwrap()) }
+    });
+    for (number, reply) in futures_util::future::join_all(asked).await {
+        assert_eq!(reply.text, format!("You said: ping {number}"));
+    }
+    assert_eq!(adapter.processes(), 1);
+    adapter.close().await;
+}

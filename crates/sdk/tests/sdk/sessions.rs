@@ -1,8 +1,12 @@
 //! Sessions that remember, and many at once.
 
+use std::sync::{Arc, OnceLock};
+
 use futures_util::future::join_all;
-use gembridge_sdk::SessionState;
-use serde_json::Value;
+use gembridge_sdk::schemars::{self, JsonSchema};
+use gembridge_sdk::{Adapter, SessionState, Tool};
+use serde::Deserialize;
+use serde_json::{Value, json};
 
 use crate::fixture::{Fake, demo, entries};
 
@@ -69,4 +73,59 @@ async fn sixty_four_evaluations_at_once_share_few_processes_and_mix_nothing_up()
     assert!(fake.received("initialize").len() <= 2);
     adapter.close().await;
     fake.is_deserted().await;
+}
+
+#[tokio::test]
+async fn an_agent_that_cannot_load_begins_anew_and_the_reply_says_so() {
+    let fake = Fake::new();
+    let adapter = fake.in_workspace(&["--without", "load,resume"]).build().unwrap();
+    let mut session = adapter.session().await.unwrap();
+    session.evaluate("say once").await.unwrap();
+    let state = session.state().await.unwrap().unwrap();
+    drop(session);
+    let mut later = adapter.resume(&state).await.unwrap();
+    let reply = later.evaluate("say again").await.unwrap();
+    assert_eq!(reply.text, "again");
+    assert!(reply.warnings.iter().any(|warning| warning.contains(&state.session_id)), "{:?}", reply.warnings);
+    assert_eq!(later.evaluate("say more").await.unwrap().warnings, Vec::<String>::new(), "it is said once");
+    adapter.close().await;
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Number {
+    value: u64,
+}
+
+#[tokio::test]
+async fn functions_that_are_called_by_many_sessions_at_once_answer_each_its_own() {
+    let double = Tool::new("double", "Doubles", |number: Number| async move { Ok(number.value * 2) });
+    let adapter = demo().tool(double).build().unwrap();
+    let asked = (0..32).map(|number| {
+        let adapter = adapter.clone();
+        async move {
+            let value = 1_000 + number;
+            let reply = adapter.evaluate(format!(r#"call double {{"value": {value}}}"#)).await.unwrap();
+            (value * 2, reply)
+        }
+    });
+    for (expected, reply) in join_all(asked).await {
+        assert!(reply.text.contains(&expected.to_string()), "{expected}: {}", reply.text);
+        assert_eq!(reply.tools.len(), 1);
+    }
+    adapter.close().await;
+}
+
+#[tokio::test]
+async fn a_function_may_ask_the_same_agent_even_where_one_turn_runs_at_a_time() {
+    let inner: Arc<OnceLock<Adapter>> = Arc::default();
+    let agent = Arc::clone(&inner);
+    let ask = Tool::with_schema("ask", "Asks another session", &json!({"type": "object"}), move |_| {
+        let adapter = agent.get().unwrap().clone();
+        async move { Ok(adapter.evaluate("from within").await?.text) }
+    });
+    let adapter = demo().tool(ask).concurrency(1).build().unwrap();
+    inner.set(adapter.clone()).unwrap();
+    let reply = adapter.evaluate("call ask {}").await.unwrap();
+    assert!(reply.text.contains("from within"), "{}", reply.text);
+    adapter.close().await;
 }
