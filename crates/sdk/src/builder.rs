@@ -32,6 +32,7 @@ pub struct AdapterBuilder {
     trust: Trust,
     inherited: Inherited,
     environment: BTreeMap<String, String>,
+    removed: Vec<String>,
     helper: Option<PathBuf>,
     sessions_per_process: Option<u32>,
     home: AgentHome,
@@ -91,6 +92,7 @@ impl AdapterBuilder {
             trust: Trust::Trusted,
             inherited: Inherited::Everything,
             environment: BTreeMap::new(),
+            removed: Vec::new(),
             helper: None,
             sessions_per_process: None,
             home: AgentHome::OfTheCaller,
@@ -160,6 +162,12 @@ impl AdapterBuilder {
     /// A variable for the agent, over those of this process.
     pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.environment.insert(name.into(), value.into());
+        self
+    }
+
+    /// A variable of this process that the agent does not get.
+    pub fn env_remove(mut self, name: impl Into<String>) -> Self {
+        self.removed.push(name.into());
         self
     }
 
@@ -283,8 +291,8 @@ impl AdapterBuilder {
             check_workspace(workspace)?;
         }
         check_names(&self.terms.tools)?;
-        let inherited = crate::environment::of_this_process();
-        let mut environment = inherited.clone();
+        let mut environment = crate::environment::of_this_process();
+        environment.retain(|name, _| !self.removed.contains(name));
         environment.extend(self.environment.clone());
         let helper = HelperProgram::find(self.helper.as_deref(), &environment)?;
         let mut profile = self.agent.profile()?;

@@ -42,6 +42,10 @@ impl Engine {
         self: &Arc<Self>,
         earlier: Option<&SessionState>,
     ) -> Result<Arc<Conversation>, EvaluateError> {
+        if let Some(gone) = earlier.map(|state| &state.workspace).filter(|workspace| !workspace.is_dir()) {
+            let message = format!("the folder `{}`, in which the session worked, is gone", gone.display());
+            return Err(EvaluateError::request(ErrorKind::Invalid, message));
+        }
         let (workspace, folder) = match (earlier.map(|state| &state.workspace), &self.config.workspace) {
             (Some(workspace), _) | (None, Some(workspace)) => (workspace.clone(), None),
             (None, None) => {

@@ -111,7 +111,8 @@ impl Engine {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
         let agents = HashMap::from([(agent.clone(), setup)]);
         let sessions = Sessions::new(Arc::clone(&store), agents, SessionsConfig { live: SESSIONS });
-        let sessions = Arc::new(sessions.with_tool_host(Arc::new(SettlingToolHost(bridge.clone()))));
+        let sessions = sessions.with_tool_host(Arc::new(SettlingToolHost(bridge.clone())));
+        let sessions = Arc::new(sessions.with_tool_servers(config.terms.tool_servers.clone()));
         let catalog = CatalogConfig {
             default_agent: agent.clone(),
             mapped: std::collections::BTreeMap::new(),

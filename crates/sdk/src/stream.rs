@@ -17,7 +17,8 @@ use crate::reply::Reply;
 
 /// The events of one evaluation. Dropping it cancels the turn.
 ///
-/// A caller that does not take them slows the agent down; [`finish`](Self::finish) passes over the rest.
+/// After the last event [`finish`](Self::finish) says how it ended. A caller that takes no events slows the agent down; `finish`
+/// passes over those that are left.
 pub struct TurnStream {
     events: mpsc::Receiver<TurnEvent>,
     evaluation: JoinSet<Result<Reply, EvaluateError>>,

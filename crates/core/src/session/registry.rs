@@ -66,6 +66,8 @@ pub struct Sessions {
     config: SessionsConfig,
     guests: Option<GuestLimits>,
     tool_host: Option<Arc<dyn ToolHost>>,
+    /// For the agents of sessions that are brought back; a new one is told its own.
+    tool_servers: Vec<ToolServer>,
     overview: Arc<Overview>,
     inner: Mutex<Inner>,
 }
@@ -137,7 +139,16 @@ const MAILBOX: usize = 64;
 impl Sessions {
     pub fn new(store: Arc<dyn Store>, agents: HashMap<AgentName, AgentSetup>, config: SessionsConfig) -> Self {
         let overview = Arc::new(Overview::new());
-        Self { store, agents, config, guests: None, tool_host: None, overview, inner: Mutex::default() }
+        Self {
+            store,
+            agents,
+            config,
+            guests: None,
+            tool_host: None,
+            tool_servers: Vec::new(),
+            overview,
+            inner: Mutex::default(),
+        }
     }
 
     /// How many sessions guests may have in memory.
@@ -151,6 +162,13 @@ impl Sessions {
     #[must_use]
     pub fn with_tool_host(mut self, host: Arc<dyn ToolHost>) -> Self {
         self.tool_host = Some(host);
+        self
+    }
+
+    /// Tool servers that the agents of sessions shall connect to when they are brought back.
+    #[must_use]
+    pub fn with_tool_servers(mut self, servers: Vec<ToolServer>) -> Self {
+        self.tool_servers = servers;
         self
     }
 
@@ -290,7 +308,7 @@ impl Sessions {
                 .agent_session
                 .clone()
                 .map(|agent_session| Resume { agent_session, last_used: record.updated }),
-            tool_servers: Vec::new(),
+            tool_servers: self.tool_servers.clone(),
             slash: SlashCommands::AsText,
         };
         let lost = record.agent_session.is_some().then(|| "the session was brought back from disk".to_owned());

@@ -12,10 +12,12 @@ fn environment(said: &str) -> Value {
 #[tokio::test]
 async fn the_environment_is_inherited_and_what_the_caller_names_goes_over_it() {
     let fake = Fake::new();
-    let adapter = fake.adapter(&[]).env("LANG", "sv_SE.UTF-8").env("OF_THE_CALLER", "{braces} stay").build().unwrap();
+    let adapter = fake.adapter(&[]).env("LANG", "sv_SE.UTF-8").env("OF_THE_CALLER", "{braces} stay");
+    let adapter = adapter.env_remove("CARGO_PKG_VERSION").build().unwrap();
     let environment = environment(&adapter.evaluate("env").await.unwrap().text);
     // Set by cargo for every test.
     assert_eq!(environment["CARGO_PKG_NAME"], "gembridge-sdk");
+    assert_eq!(environment["CARGO_PKG_VERSION"], Value::Null, "what the caller removes does not arrive");
     assert_eq!(environment["LANG"], "sv_SE.UTF-8");
     assert_eq!(environment["OF_THE_CALLER"], "{braces} stay");
     assert_eq!(environment["TERM"], "dumb");

@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use futures_util::future::join_all;
 use gembridge_sdk::schemars::{self, JsonSchema};
-use gembridge_sdk::{Adapter, SessionState, Tool};
+use gembridge_sdk::{Adapter, ErrorKind, SessionState, Tool};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -26,7 +26,8 @@ async fn a_session_remembers_and_evaluations_of_their_own_do_not() {
 async fn a_session_is_loaded_by_another_process_from_its_state() {
     let fake = Fake::new();
     let args = ["--state", "DIR/state"];
-    let adapter = fake.in_workspace(&args).build().unwrap();
+    let server = |adapter: gembridge_sdk::AdapterBuilder| adapter.mcp_server("more", "http://127.0.0.1:9/mcp", []);
+    let adapter = server(fake.in_workspace(&args)).build().unwrap();
     let mut session = adapter.session().await.unwrap();
     session.evaluate("say remember me").await.unwrap();
     let state = session.state().await.unwrap().unwrap();
@@ -37,12 +38,13 @@ async fn a_session_is_loaded_by_another_process_from_its_state() {
     let written = serde_json::to_string(&state).unwrap();
     let state: SessionState = serde_json::from_str(&written).unwrap();
     assert_eq!(state.workspace, fake.workspace());
-    let later = fake.in_workspace(&args).build().unwrap();
+    let later = server(fake.in_workspace(&args)).build().unwrap();
     let mut session = later.resume(&state).await.unwrap();
     session.evaluate("say again").await.unwrap();
     let named: Vec<Value> = fake.received("session/load").into_iter().chain(fake.received("session/resume")).collect();
     assert_eq!(named.len(), 1);
     assert_eq!(named[0]["params"]["sessionId"], state.session_id.as_str());
+    assert_eq!(named[0]["params"]["mcpServers"][0]["name"], "more", "it has its servers again");
     assert_eq!(fake.received("session/new").len(), 1, "nothing was begun anew");
     later.close().await;
 }
@@ -89,6 +91,19 @@ async fn an_agent_that_cannot_load_begins_anew_and_the_reply_says_so() {
     assert!(reply.warnings.iter().any(|warning| warning.contains(&state.session_id)), "{:?}", reply.warnings);
     assert_eq!(later.evaluate("say more").await.unwrap().warnings, Vec::<String>::new(), "it is said once");
     adapter.close().await;
+}
+
+#[tokio::test]
+async fn a_session_whose_private_folder_is_gone_is_refused() {
+    let fake = Fake::new();
+    let adapter = fake.adapter(&[]).build().unwrap();
+    let mut session = adapter.session().await.unwrap();
+    session.evaluate("say once").await.unwrap();
+    let state = session.state().await.unwrap().unwrap();
+    drop(session);
+    adapter.close().await;
+    let error = fake.adapter(&[]).build().unwrap().resume(&state).await.unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Invalid, "{error}");
 }
 
 #[derive(Deserialize, JsonSchema)]
