@@ -83,6 +83,16 @@ pub struct ToolServer {
     pub name: Arc<str>,
     pub url: String,
     pub headers: Vec<(String, String)>,
+    pub origin: ServerOrigin,
+}
+
+/// Whose tool server it is. Permissions for the tools of ours are given at once, since whoever offered them decides when it
+/// gets the call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServerOrigin {
+    Ours,
+    /// Named by a client or a program; nothing is known of its tools.
+    Others,
 }
 
 /// A conversation that is open.

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use gembridge_core::driver::{ServerOrigin, ToolServer};
 use gembridge_drivers::profile::{Environment, Profile, Trust};
 use gembridge_drivers::setup::ClientAccess;
 
@@ -67,7 +68,7 @@ pub(crate) struct AdapterTerms {
     pub permissions: Permissions,
     pub tools: Arc<[Tool]>,
     pub after_tool: Option<AfterTool>,
-    pub tool_servers: Vec<gembridge_core::driver::ToolServer>,
+    pub tool_servers: Vec<ToolServer>,
     pub observer: Option<Observer>,
     pub budget: Option<Budget>,
     pub turn_timeout: Duration,
@@ -233,10 +234,11 @@ impl AdapterBuilder {
         url: impl Into<String>,
         headers: impl IntoIterator<Item = (String, String)>,
     ) -> Self {
-        let server = gembridge_core::driver::ToolServer {
+        let server = ToolServer {
             name: name.as_ref().into(),
             url: url.into(),
             headers: headers.into_iter().collect(),
+            origin: ServerOrigin::Others,
         };
         self.terms.tool_servers.push(server);
         self

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gembridge_core::BoxFuture;
-use gembridge_core::driver::ToolServer;
+use gembridge_core::driver::{ServerOrigin, ToolServer};
 use gembridge_core::model::{Failure, FailureKind};
 use gembridge_core::tool_host::{Format, FormatSpec, HostedTools, Offer, ToolHost, ToolList};
 use tokio::net::TcpListener;
@@ -155,6 +155,7 @@ impl ToolHost for ToolBridge {
             name: shared.config.server.clone(),
             url: format!("http://{}/mcp", shared.address),
             headers: vec![("Authorization".to_owned(), authorization)],
+            origin: ServerOrigin::Ours,
         };
         let board = Board { shared: shared.clone(), endpoint, token };
         Ok(HostedTools { server, board: Box::new(board), news })

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use bytes::{BufMut, Bytes, BytesMut};
-use gembridge_core::driver::ToolServer;
+use gembridge_core::driver::{ServerOrigin, ToolServer};
 use gembridge_core::model::{Answer, AskBody, Content, Failure, FailureKind, Opaque, PromptAbilities, PromptLabel};
 use serde::Serialize;
 use serde_json::json;
@@ -133,16 +133,19 @@ const SHIM_URL: &str = "GEMBRIDGE_MCP_URL";
 const SHIM_TOKEN: &str = "GEMBRIDGE_MCP_TOKEN";
 const SHIM_COMMAND: &str = "mcp-shim";
 
-/// The first server is ours and gets the name that the profile has for it.
+/// Ours gets the name that the profile has for it.
 pub(super) fn tool_servers(servers: &[ToolServer], own_name: &str, reach: &Reach<'_>) -> serde_json::Value {
-    let named = |(place, server): (usize, &ToolServer)| {
-        let name = if place == 0 { own_name } else { &server.name };
+    let named = |server: &ToolServer| {
+        let name = match server.origin {
+            ServerOrigin::Ours => own_name,
+            ServerOrigin::Others => &server.name,
+        };
         match reach {
             Reach::Http => http_server(name, server),
             Reach::Shim(program) => shim(name, server, program),
         }
     };
-    servers.iter().enumerate().map(named).collect()
+    servers.iter().map(named).collect()
 }
 
 fn http_server(name: &str, server: &ToolServer) -> serde_json::Value {

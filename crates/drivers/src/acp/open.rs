@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use gembridge_core::driver::{
-    AgentSession as _, Change, CloseMode, Opened, Resume, SessionSpec, Signal, SlashCommands,
+    AgentSession as _, Change, CloseMode, Opened, Resume, ServerOrigin, SessionSpec, Signal, SlashCommands, ToolServer,
 };
 use gembridge_core::model::{Failure, FailureKind, Model, SessionFacts, Timestamp};
 use serde_json::json;
@@ -159,7 +159,8 @@ fn opening(
     let missing_reads_empty = setup.profile.has(Quirk::NewFilesNeedEmptyRead);
     let methods = Arc::new(ClientMethods { work, access: setup.access, missing_reads_empty });
     let repeat = setup.profile.has(Quirk::RetriesRepeatText).then(RetryDedup::default);
-    let tools = if spec.tool_servers.is_empty() { Tools::NotGiven } else { Tools::Given };
+    let has_ours = spec.tool_servers.iter().any(|server| server.origin == ServerOrigin::Ours);
+    let tools = if has_ours { Tools::Given } else { Tools::NotGiven };
     Ok((Opening { sink, methods, repeat, tools }, signals))
 }
 
@@ -216,6 +217,12 @@ async fn new_session(
 
 /// The tool servers in the way that the agent takes them.
 fn tool_servers(setup: &DriverSetup, process: &AgentProcess, spec: &SessionSpec) -> Result<serde_json::Value, Failure> {
+    let own_name = setup.profile.mcp.server_name.as_str();
+    let poses = |server: &ToolServer| server.origin == ServerOrigin::Others && *server.name == *own_name;
+    if spec.tool_servers.iter().any(poses) {
+        let text = format!("a tool server is called `{own_name}`, which is the name of ours; give it another");
+        return Err(Failure::new(FailureKind::Unsupported, text));
+    }
     let reach = match &setup.shim {
         _ if process.abilities().http_tools || spec.tool_servers.is_empty() => Reach::Http,
         Some(program) => Reach::Shim(program),
@@ -225,7 +232,7 @@ fn tool_servers(setup: &DriverSetup, process: &AgentProcess, spec: &SessionSpec)
             return Err(Failure::new(FailureKind::Unsupported, text));
         }
     };
-    Ok(encode::tool_servers(&spec.tool_servers, &setup.profile.mcp.server_name, &reach))
+    Ok(encode::tool_servers(&spec.tool_servers, own_name, &reach))
 }
 
 fn add_meta(params: &mut serde_json::Value, process: &AgentProcess) {

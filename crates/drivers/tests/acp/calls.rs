@@ -1,7 +1,7 @@
 //! What we ask of an agent: sessions opened, loaded and closed, modes and models set, prompts sent.
 
 use bytes::Bytes;
-use gembridge_core::driver::{Change, ToolServer};
+use gembridge_core::driver::{Change, ServerOrigin, ToolServer};
 use gembridge_core::error::Error;
 use gembridge_core::model::{ClientId, Content, Event, FailureKind, Opaque, Principal, Prompt};
 use gembridge_core::session::{NewSession, Viewer};
@@ -25,6 +25,7 @@ async fn a_session_opens_with_what_was_asked_for_and_says_what_it_has() {
         name: "host-tools".into(),
         url: "http://127.0.0.1:1/mcp".into(),
         headers: vec![("authorization".into(), "Bearer x".into())],
+        origin: ServerOrigin::Ours,
     };
     let new = NewSession {
         model: Some("fake-small".into()),

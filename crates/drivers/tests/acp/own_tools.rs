@@ -1,6 +1,6 @@
 //! The tool server that we give to an agent: how it is named, how it is reached, and whose permissions we answer.
 
-use gembridge_core::driver::ToolServer;
+use gembridge_core::driver::{ServerOrigin, ToolServer};
 use gembridge_core::model::{Answer, AnsweredBy, Event};
 use gembridge_core::session::NewSession;
 use gembridge_core::turn::PermissionPolicy;
@@ -11,7 +11,12 @@ use super::agent_fixture::{AgentFixture, Client, ScriptedAgent, eventually};
 
 fn server(name: &str) -> ToolServer {
     let headers = vec![("Authorization".to_owned(), format!("Bearer token-of-{name}"))];
-    ToolServer { name: name.into(), url: format!("http://127.0.0.1:9/{name}"), headers }
+    ToolServer { name: name.into(), url: format!("http://127.0.0.1:9/{name}"), headers, origin: ServerOrigin::Ours }
+}
+
+/// One that a client named.
+fn of_a_client(name: &str) -> ToolServer {
+    ToolServer { origin: ServerOrigin::Others, ..server(name) }
 }
 
 async fn session_with(fixture: &AgentFixture, servers: &[ToolServer]) -> Client {
@@ -29,12 +34,36 @@ async fn our_server_has_the_name_of_the_profile_and_the_others_keep_theirs() {
     let mut plan = ScriptedAgent::fake(&[]);
     plan.setup.profile.mcp.server_name = "our-tools".to_owned();
     let fixture = plan.start();
-    let given = servers_given(&fixture, &[server("anything"), server("second")]).await;
+    let given = servers_given(&fixture, &[server("anything"), of_a_client("second")]).await;
     let expected = |name: &str, place: &str| {
         json!({"type": "http", "name": name, "url": format!("http://127.0.0.1:9/{place}"),
             "headers": [{"name": "Authorization", "value": format!("Bearer token-of-{place}")}]})
     };
     assert_eq!(given, json!([expected("our-tools", "anything"), expected("second", "second")]));
+    fixture.end().await;
+}
+
+#[tokio::test]
+async fn the_server_of_a_client_keeps_its_name_where_it_is_the_only_one() {
+    let fixture = ScriptedAgent::fake(&[]).start();
+    let given = servers_given(&fixture, &[of_a_client("weather")]).await;
+    assert_eq!(given[0]["name"], "weather");
+    fixture.end().await;
+}
+
+#[tokio::test]
+async fn the_server_of_a_client_cannot_pose_as_ours() {
+    let fixture = prefixed().start();
+    // Alone it gets no permission of ours, whatever it calls its tools.
+    let mut client = session_with(&fixture, &[of_a_client("weather")]).await;
+    let tool = json!({"toolCallId": "c1", "title": "mcp__host-tools__get_weather", "kind": "other"});
+    let (outcome, _) = answer_to(&fixture, &mut client, 61, tool).await;
+    assert_eq!(outcome["optionId"], "no");
+    // Beside ours it cannot have the same name.
+    for servers in [vec![server("anything"), of_a_client("host-tools")], vec![of_a_client("host-tools")]] {
+        let turned = session_with(&fixture, &servers).await.turn("say hello").await;
+        assert!(turned.failure().message.contains("`host-tools`"), "{}", turned.failure());
+    }
     fixture.end().await;
 }
 

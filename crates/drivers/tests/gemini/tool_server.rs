@@ -4,7 +4,7 @@ use std::io::{self, BufRead, BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
-use gembridge_core::driver::ToolServer;
+use gembridge_core::driver::{ServerOrigin, ToolServer};
 use serde_json::{Value, json};
 
 pub struct HostTools {
@@ -46,6 +46,7 @@ impl HostTools {
             name: "host-tools".into(),
             url: self.url.clone(),
             headers: vec![("Authorization".to_owned(), self.shop.token())],
+            origin: ServerOrigin::Ours,
         }
     }
 

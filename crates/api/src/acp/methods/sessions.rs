@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use gembridge_core::driver::{SlashCommands, ToolServer};
+use gembridge_core::driver::{ServerOrigin, SlashCommands, ToolServer};
 use gembridge_core::model::{AgentName, Seq, SessionFacts, SessionId, TurnId};
 use gembridge_core::session::{Description, NewSession, SessionHandle, TurnState};
 use serde_json::{Value, json};
@@ -216,6 +216,7 @@ impl RequestContext {
                     name: server.name.as_str().into(),
                     url: url.clone(),
                     headers: server.headers.iter().map(|header| (header.name.clone(), header.value.clone())).collect(),
+                    origin: ServerOrigin::Others,
                 }),
                 _ => Err(refuse(&server, "is not reached over HTTP; name one with `type` `http` and its `url`")),
             }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use gembridge_core::BoxFuture;
-use gembridge_core::driver::ToolServer;
+use gembridge_core::driver::{ServerOrigin, ToolServer};
 use gembridge_core::model::{ClientTool, Content, Failure, FailureKind, Opaque, ReturnOutcome, ToolReturn};
 use gembridge_core::tool_host::{
     Format, FormatSpec, HostedCall, HostedCallId, HostedTools, Offer, ToolHost, ToolList, ToolNews,
@@ -149,7 +149,12 @@ impl ToolHost for ScriptedHost {
         let place = FakePlace { offers, news: sender, calls: 0 };
         let full = || Failure::new(FailureKind::Internal, "the test does not play hosts any more");
         self.doorbell.try_send(place).map_err(|_| full())?;
-        let server = ToolServer { name: "ours".into(), url: "http://host/mcp".into(), headers: Vec::new() };
+        let server = ToolServer {
+            name: "ours".into(),
+            url: "http://host/mcp".into(),
+            headers: Vec::new(),
+            origin: ServerOrigin::Ours,
+        };
         Ok(HostedTools { server, board: Box::new(Board { post }), news })
     }
 

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use gembridge_core::BoxFuture;
-use gembridge_core::driver::ToolServer;
+use gembridge_core::driver::{ServerOrigin, ToolServer};
 use gembridge_core::model::{Content, Failure, Opaque, ToolReturn};
 use gembridge_core::tool_host::{
     Format, FormatSpec, HostedCall, HostedCallId, HostedTools, Offer, ToolHost, ToolList, ToolNews,
@@ -94,7 +94,12 @@ impl ToolHost for FakeTools {
         let mut places = self.lock();
         let number = places.len();
         places.push(Endpoint { news: sender, offers: Vec::new(), calls: 0 });
-        let server = ToolServer { name: "workshop".into(), url: format!("workshop:{number}"), headers: Vec::new() };
+        let server = ToolServer {
+            name: "workshop".into(),
+            url: format!("workshop:{number}"),
+            headers: Vec::new(),
+            origin: ServerOrigin::Ours,
+        };
         let board = Box::new(Board { places: Arc::clone(&self.places), number });
         Ok(HostedTools { server, board, news })
     }
