@@ -6,8 +6,8 @@
 #[expect(dead_code, reason = "shared by all suites of this crate; each uses a part")]
 mod support;
 
-mod claude_code;
 mod codex;
+mod coding_programs;
 mod departures;
 mod documents;
 mod errors;

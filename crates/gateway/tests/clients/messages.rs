@@ -13,7 +13,10 @@ fn anthropic_python_and_langchain_work_with_the_demo_agent() {
 
 #[test]
 fn anthropic_javascript_works_with_the_demo_agent() {
-    Script::node("anthropic-messages.mjs").succeeds(&Home::for_serving().serve(), "demo");
+    let gateway = Home::for_serving().serve();
+    Script::node("anthropic-messages.mjs").succeeds(&gateway, "demo");
+    // The AI SDK has a provider for this dialect, and one for Ollama's.
+    Script::node("ai-sdk-dialects.mjs").succeeds(&gateway, "demo");
 }
 
 #[test]
@@ -22,6 +25,7 @@ fn clients_of_messages_work_with_the_real_gemini_cli_in_one_conversation_of_the_
     thread::scope(|scope| {
         scope.spawn(|| Script::python("anthropic_messages.py").succeeds(&gateway, "gemini"));
         Script::node("anthropic-messages.mjs").succeeds(&gateway, "gemini");
+        Script::node("ai-sdk-dialects.mjs").succeeds(&gateway, "gemini");
     });
     for call in api.fake.model_calls() {
         assert!(!call.body.to_string().contains("[Tool]"), "no transcript was told again: {}", call.body);

@@ -1,5 +1,8 @@
 //! Every route that the gateway describes, asked without a key, from foreign names and foreign pages.
 
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+
 use serde_json::Value;
 
 use crate::support::gateway::Gateway;
@@ -172,4 +175,58 @@ fn the_list_of_models_has_no_built_in_agent_beside_a_real_one_and_tells_other_na
     let alone = Home::for_serving().serve();
     let listed = alone.get("/v1/models").json();
     assert!(listed["data"].as_array().unwrap().iter().any(|entry| entry["id"] == "demo"));
+}
+
+/// Programs that look whether Ollama is there have no key to look with.
+#[test]
+fn s1_what_programs_of_ollama_look_for_answers_without_a_key_and_tells_nothing() {
+    let gateway = Home::for_serving().serve();
+    for (path, body) in [("/", "Ollama is running"), ("/api/version", r#"{"version":"0.31.2"}"#)] {
+        let answer = gateway.ask("GET", path, &[], None);
+        assert_eq!((answer.status, answer.body.as_str()), (200, body), "{path}");
+    }
+    for path in ["/", "/api/version", "/api/hello"] {
+        let mut stream = TcpStream::connect(gateway.address).unwrap();
+        let request = format!("HEAD {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200 ") && answer.ends_with("\r\n\r\n"), "{path}: {answer}");
+    }
+    let page = gateway.ask("GET", "/", &[("accept", "text/html,application/xhtml+xml")], None);
+    assert!(page.header("content-type").is_some_and(|kind| kind.starts_with("text/html")), "browsers get the page");
+    for (method, path) in [("GET", "/api/tags"), ("POST", "/api/show"), ("POST", "/api/chat"), ("GET", "/api/ps")] {
+        let answer = gateway.ask(method, path, &[], None);
+        assert_eq!(answer.status, 401, "{method} {path}");
+        assert!(
+            answer.json()["error"].as_str().is_some_and(|error| error.contains("missing API key")),
+            "{}",
+            answer.body
+        );
+    }
+}
+
+#[test]
+fn s7_a_key_in_the_path_works_for_every_dialect_and_reaches_no_log() {
+    let gateway = Home::for_serving().serve();
+    let key = &gateway.key;
+    let said = r#"{"model":"demo","max_tokens":9,"stream":false,"messages":[{"role":"user","content":"hi"}]}"#;
+    // What curl sends with every example of Ollama's documents.
+    let form = [("content-type", "application/x-www-form-urlencoded")];
+    assert_eq!(gateway.ask("POST", &format!("/k/{key}/api/chat"), &form, Some(said)).status, 200);
+    let json = [("content-type", "application/json")];
+    for path in ["/v1/chat/completions", "/v1/messages", "/api/chat"] {
+        let answer = gateway.ask("POST", &format!("/k/{key}{path}"), &json, Some(said));
+        assert_eq!(answer.status, 200, "{path}: {}", answer.body);
+    }
+    for path in ["/api/tags", "/v1/models", "/nowhere", "//api/tags"] {
+        gateway.ask("GET", &format!("/k/{key}{path}"), &[], None);
+    }
+    for odd in [format!("/K/{key}/api/tags"), format!("//k/{key}/api/tags"), format!("/api/tags/{key}")] {
+        assert!(gateway.ask("GET", &odd, &[], None).status >= 400, "{odd}");
+    }
+    assert_eq!(gateway.ask("POST", "/k/nonsense/api/chat", &json, Some(said)).status, 401);
+    let log = gateway.stderr();
+    assert!(log.contains("path=/api/chat"), "{log}");
+    assert!(!log.contains(key.as_str()) && !log.contains("nonsense"), "{log}");
 }
