@@ -150,3 +150,14 @@ async fn status_without_token(url: &str) -> String {
     stream.read_to_string(&mut answer).await.unwrap();
     answer.split(' ').nth(1).unwrap_or_default().to_owned()
 }
+
+#[tokio::test]
+async fn the_time_to_start_holds_for_the_handshake_and_the_session_together() {
+    let fake = Fake::new();
+    // A second before each message: each alone would be in time.
+    let adapter = fake.adapter(&["--mode", "slow:1000"]).startup_timeout(Duration::from_millis(1_500)).build().unwrap();
+    let error = adapter.evaluate("say hi").await.unwrap_err();
+    assert_eq!((error.phase, &error.kind), (Phase::Request, &ErrorKind::Start), "{error}");
+    adapter.close().await;
+    fake.is_deserted().await;
+}

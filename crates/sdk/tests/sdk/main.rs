@@ -12,6 +12,7 @@ mod handshake;
 mod output;
 mod permissions;
 mod sessions;
+mod shim;
 mod tools;
 mod transcript;
 mod workspace;

@@ -1,8 +1,9 @@
 //! Who decides when the agent asks.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
-use gembridge_sdk::{Decision, PermissionRequest, Permissions, TurnEvent};
+use gembridge_sdk::{Decision, ErrorKind, PermissionRequest, Permissions, Prompt, TurnEvent};
 
 use crate::fixture::Fake;
 
@@ -73,5 +74,19 @@ async fn a_stream_shows_the_question_and_the_decision() {
     assert_eq!(told.len(), 2, "{told:?}");
     assert!(told[0].contains("ls") && told[1] == "allowed: true", "{told:?}");
     stream.finish().await.unwrap();
+    adapter.close().await;
+}
+
+#[tokio::test]
+async fn a_question_that_nobody_decides_is_cancelled_with_its_turn() {
+    let fake = Fake::new();
+    let undecided = Permissions::ask(|_| std::future::pending());
+    let adapter = fake.adapter(&["--quirk", "cancel-waits-for-permission"]).permissions(undecided).build().unwrap();
+    let mut session = adapter.session().await.unwrap();
+    session.evaluate("say warm").await.unwrap();
+    let error = session.evaluate(Prompt::new("permission ls").within(Duration::from_secs(3))).await.unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Deadline, "{error}");
+    assert_eq!(session.evaluate("say on").await.unwrap().text, "on", "the agent got its answer, and obeyed");
+    assert_eq!(fake.received("initialize").len(), 1);
     adapter.close().await;
 }
