@@ -36,6 +36,10 @@ enum Endpoint {
     Missing,
 }
 
+/// What an agent cannot be given later, it must be started with.
+const RESTARTED: &str = "the session began without tools or types, so the agent was begun anew for them and told what was \
+                         said; ask for them from the first prompt on";
+
 impl Engine {
     /// A new session, or one of before. Its agent comes with the first prompt.
     pub(crate) async fn converse(
@@ -116,12 +120,14 @@ impl Conversation {
     pub(crate) async fn prepare(&self, offer: &Offer, deadline: Option<Instant>) -> Result<Vec<String>, EvaluateError> {
         let handle = self.handle().await?;
         let is_missing = *self.endpoint() == Endpoint::Missing;
+        let mut warnings = Vec::new();
         if handle.has_agent() {
             if offer.is_empty() || !is_missing {
-                return Ok(Vec::new());
+                return Ok(warnings);
             }
-            // It was opened without an endpoint for tools: another takes over, and is told what was said.
+            // It was opened without an endpoint for tools.
             handle.release_agent().await?;
+            warnings.push(RESTARTED.to_owned());
         }
         let opening = self.engine.openings.acquire();
         let opening = match deadline {
@@ -131,7 +137,7 @@ impl Conversation {
         let facts = self.start(&handle, offer, deadline).await?;
         drop(opening);
         *self.endpoint() = if offer.is_empty() { Endpoint::Missing } else { Endpoint::Open };
-        let mut warnings = self.memory_lost(&handle).await?;
+        warnings.extend(self.memory_lost(&handle).await?);
         self.set_model(&handle, &facts, &mut warnings).await?;
         self.set_mode(&handle, &facts, &mut warnings).await;
         Ok(warnings)
@@ -161,15 +167,12 @@ impl Conversation {
     }
 
     /// Whether the agent could not load the session that it was asked to go on with. Said once.
-    async fn memory_lost(&self, handle: &SessionHandle) -> Result<Vec<String>, EvaluateError> {
-        let Some(earlier) = self.earlier.lock().unwrap_or_else(PoisonError::into_inner).take() else {
-            return Ok(Vec::new());
-        };
-        let now = handle.record().await?.agent_session;
-        if now.as_deref() == Some(earlier.as_str()) {
-            return Ok(Vec::new());
-        }
-        Ok(vec![format!("the agent could not load its session `{earlier}`; it begins anew and remembers nothing")])
+    async fn memory_lost(&self, handle: &SessionHandle) -> Result<Option<String>, EvaluateError> {
+        let earlier = self.earlier.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(earlier) = earlier else { return Ok(None) };
+        let is_lost = handle.record().await?.agent_session.as_deref() != Some(earlier.as_str());
+        let lost = || format!("the agent could not load its session `{earlier}`; it begins anew and remembers nothing");
+        Ok(is_lost.then(lost))
     }
 
     async fn set_model(

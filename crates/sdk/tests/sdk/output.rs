@@ -84,5 +84,9 @@ async fn text_and_typed_answers_share_a_session() {
     session.evaluate("hello").await.unwrap();
     let answer = session.evaluate_as::<Review>(r#"json {"title": "later", "score": 5}"#).await.unwrap();
     assert_eq!(answer.value, review("later", 5));
+    assert_eq!(answer.reply.warnings.len(), 1, "another agent took over: {:?}", answer.reply.warnings);
+    let history = session.evaluate("history").await.unwrap();
+    assert!(history.text.contains("hello"), "it was told what was said: {}", history.text);
+    assert_eq!(history.warnings, Vec::<String>::new());
     adapter.close().await;
 }
