@@ -64,6 +64,13 @@ impl Adapter {
         AdapterBuilder::new(AgentChoice::Known("demo"))
     }
 
+    /// The agent that a running gateway serves: the same types, with the sessions in the gateway. Needs the `gembridge` binary, whose
+    /// `gembridge connect` relays; functions and typed answers need a gateway on this machine that allows them
+    /// (`acp.allow_mcp_servers`).
+    pub fn gateway(url: impl Into<String>, key: impl Into<String>) -> AdapterBuilder {
+        AdapterBuilder::new(AgentChoice::Gateway { url: url.into() }).env("GEMBRIDGE_KEY", key)
+    }
+
     /// Any program that speaks ACP on its standard streams. The name is in lower case; `args` makes it speak ACP.
     pub fn custom(name: impl Into<String>, program: impl Into<PathBuf>) -> AdapterBuilder {
         AdapterBuilder::new(AgentChoice::Custom { name: name.into(), program: program.into() })

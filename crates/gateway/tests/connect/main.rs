@@ -9,4 +9,5 @@ mod editor;
 mod everyday;
 mod folders;
 mod gone;
+mod library;
 mod trust;

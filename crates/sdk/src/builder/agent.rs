@@ -12,7 +12,14 @@ use crate::helper_process as helper;
 #[derive(Clone, Debug)]
 pub(crate) enum AgentChoice {
     Known(&'static str),
-    Custom { name: String, program: PathBuf },
+    Custom {
+        name: String,
+        program: PathBuf,
+    },
+    /// Whatever agent a gateway serves, through the relay that comes with the gateway.
+    Gateway {
+        url: String,
+    },
 }
 
 /// What holds for an agent if the caller says nothing.
@@ -23,6 +30,10 @@ pub(crate) struct Defaults {
 
 /// The agent that is a part of this library.
 const BUILT_IN: &str = "demo";
+
+/// The program that relays to a gateway, and by how many sessions one of it is shared.
+const GATEWAY: &str = "gembridge";
+const SESSIONS_OF_A_RELAY: u32 = 16;
 
 impl AgentChoice {
     pub(crate) fn is_built_in(&self) -> bool {
@@ -41,6 +52,16 @@ impl AgentChoice {
                 let command = Some(program.display().to_string());
                 Profile::custom(name, &AgentConfig { command, ..AgentConfig::default() }, &[]).map_err(wrong)?
             }
+            Self::Gateway { url } => {
+                let args = Some(vec!["connect".to_owned(), websocket(url)]);
+                let config = AgentConfig { command: Some(GATEWAY.to_owned()), args, ..AgentConfig::default() };
+                let mut profile = Profile::custom("gateway", &config, &[]).map_err(wrong)?;
+                "install gembridge, whose `gembridge connect` reaches the gateway".clone_into(&mut profile.install);
+                profile.limits.sessions_per_process = SESSIONS_OF_A_RELAY;
+                // Its agent has tools of the gateway's own server already, under the usual name.
+                "program-tools".clone_into(&mut profile.mcp.server_name);
+                profile
+            }
         };
         if self.is_built_in() {
             profile.environment.set.insert(helper::MARK.0.to_owned(), helper::MARK.1.to_owned());
@@ -55,8 +76,19 @@ impl AgentChoice {
             Self::Known("gemini") => (15, 500),
             Self::Known(_) => (30, 500),
             Self::Custom { .. } => (10, 500),
+            // The gateway has waited already.
+            Self::Gateway { .. } => (30, 0),
         };
         Defaults { startup: Duration::from_secs(startup), quiet: Duration::from_millis(quiet) }
+    }
+}
+
+/// The address of the WebSocket, where people name the gateway as they do for HTTP.
+fn websocket(url: &str) -> String {
+    match url.split_once("://") {
+        Some(("http", rest)) => format!("ws://{rest}"),
+        Some(("https", rest)) => format!("wss://{rest}"),
+        _ => url.to_owned(),
     }
 }
 
