@@ -1,10 +1,12 @@
 //! What every dialect shares whose clients keep their own history: from an HTTP request to an exchange, and from the pieces
 //! of its answers to the body of a response. A dialect adds its wire format: what its fields are called and how pieces look.
 
+mod answer;
 mod answer_body;
 mod caller;
 mod error;
 mod open_calls;
+mod raw_json;
 mod source;
 mod template;
 mod tool;
@@ -18,14 +20,23 @@ use std::time::Duration;
 use gembridge_core::exchange::Exchanges;
 use tokio::sync::Semaphore;
 
+pub(crate) use answer::{Asked, WholeEncoder};
 pub(crate) use answer_body::{AnswerBody, StreamEncoder};
 pub(crate) use caller::Caller;
 pub(crate) use error::{FieldNames, error_type, problem};
 pub(crate) use open_calls::OpenCalls;
+pub(crate) use raw_json::{JSON, arguments, json, quoted};
 pub use source::Source;
 pub(crate) use template::{HOLE, Template};
-pub(crate) use tool::{LARGEST_SCHEMA, check_names, client_tool, keep, schema};
-pub(crate) use words::{Ignored, brief, check_stop, place, shortened};
+pub(crate) use tool::{LARGEST_SCHEMA, check_names, client_tool, form, keep, schema};
+pub(crate) use words::{Ignored, brief, check_stop, parse, place, shortened};
+
+/// Whether a client sees the agent's thoughts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Thoughts {
+    Shown,
+    LeftOut,
+}
 
 /// What stands before a model's name where a client takes none but those of its vendor. It changes nothing.
 pub(crate) const VENDOR_PREFIX: &str = "anthropic/";

@@ -1,6 +1,7 @@
 //! What goes wrong before or instead of an answer, by what the caller can do about it. Each frontend renders it in its
 //! own envelope.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use axum::http::StatusCode;
@@ -57,6 +58,14 @@ pub enum Kind {
 impl Problem {
     pub fn new(kind: Kind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into(), param: None }
+    }
+
+    /// The message with the name of its field, for envelopes that have no other place for it.
+    pub fn message_with_field(&self) -> Cow<'_, str> {
+        match self.param.as_deref().filter(|param| !self.message.contains(param)) {
+            Some(param) => Cow::Owned(format!("{param}: {}", self.message)),
+            None => Cow::Borrowed(&self.message),
+        }
     }
 
     pub fn invalid(param: impl Into<String>, message: impl Into<String>) -> Self {

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use bytes::Bytes;
 use gembridge_core::exchange::OfferedTool;
 use gembridge_core::model::{ClientTool, Opaque};
+use gembridge_core::tool_host::FormatSpec;
 
 use super::brief;
 use crate::json::{Raw, Skipped};
@@ -42,6 +43,16 @@ pub(crate) fn schema(raw: Raw<'_>, place: impl Fn() -> String) -> Result<Opaque,
         return Err(Problem::invalid(place(), "a schema is an object, such as `{\"type\": \"object\"}`"));
     }
     Ok(Opaque(Bytes::copy_from_slice(raw.text.as_bytes())))
+}
+
+/// The form of an answer, by a schema.
+pub(crate) fn form(raw: Raw<'_>, place: &str) -> Result<FormatSpec, Problem> {
+    if raw.text.len() > LARGEST_SCHEMA {
+        let message = format!("the schema has {} bytes; {LARGEST_SCHEMA} is the most", raw.text.len());
+        return Err(Problem::invalid(place, message));
+    }
+    let schema = schema(raw, || place.to_owned())?;
+    Ok(FormatSpec { name: None, description: None, schema: Some(schema) })
 }
 
 /// Refuses a name that stands twice. `list` is the field of the tools.

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use crate::json::Unknown;
-use crate::problem::Problem;
+use crate::problem::{Kind, Problem};
 
 /// Both ends of a reader's message: what it met, which may be a whole image, and where.
 pub(crate) fn shortened(message: &str) -> String {
@@ -18,6 +18,14 @@ pub(crate) fn shortened(message: &str) -> String {
 /// Enough of a client's word to recognise it.
 pub(crate) fn brief(text: &str) -> String {
     text.chars().take(64).flat_map(char::escape_default).collect()
+}
+
+/// A body as a `T`; where it is none, the error names the field. `what` is what it should be.
+pub(crate) fn parse<'b, T: Deserialize<'b>>(body: &'b [u8], what: &str) -> Result<T, Problem> {
+    serde_json::from_slice(body).map_err(|error| {
+        let message = format!("the body is not {what}: {}", shortened(&error.to_string()));
+        Problem { kind: Kind::Invalid, message, param: place::<T>(body) }
+    })
 }
 
 /// The field of a `T` that could not be read, such as `messages[0].content`. The body is read once more, with an eye on

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::{HeaderValue, Response, header};
+use axum::http::Response;
 use bytes::Bytes;
 use gembridge_core::exchange::Exchanges;
 use gembridge_core::model::ClientTool;
 
 use super::{Messages, decode, error, wire};
-use crate::dialect::{Caller, Source};
+use crate::dialect::{Caller, Source, json};
 use crate::identity::RequestId;
 use crate::problem::Problem;
 
@@ -22,12 +22,7 @@ pub(super) async fn count(State(app): State<Arc<Messages>>, request: Request) ->
         Err(unknown) => Err(unknown),
     };
     let mut response = match counted {
-        Ok(input_tokens) => {
-            let body = serde_json::to_vec(&wire::Counted { input_tokens }).expect("a number always serialises");
-            let mut response = Response::new(Body::from(body));
-            response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-            response
-        }
+        Ok(input_tokens) => json(&wire::Counted { input_tokens }),
         Err(problem) => error::response(&problem, &id),
     };
     error::name(&mut response, &id);

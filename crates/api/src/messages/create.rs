@@ -6,18 +6,18 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Response};
 use bytes::Bytes;
-use gembridge_core::exchange::{self, NamedSession, Plan, Tools};
+use gembridge_core::exchange::{Plan, Tools};
 use gembridge_core::model::{Message, Role, SessionId};
 use uuid::Uuid;
 
 use super::decode::{self, Conversation, RequestOptions, ThreadWish};
-use super::encode::{Events, Head, Thoughts, WholeBody};
+use super::encode::{Events, Head, WholeBody};
 use super::error::{self, Refusal, ThreadRefusal};
 use super::threads::{Addition, Thread};
 use super::{Messages, wire};
-use crate::dialect::{Caller, Source, media};
+use crate::dialect::{Asked, Caller, Source};
 use crate::identity::{RequestId, SESSION_HEADER};
-use crate::problem::{Kind, Problem};
+use crate::problem::Problem;
 use crate::sse;
 
 pub(super) async fn create(State(app): State<Arc<Messages>>, request: Request) -> Response<Body> {
@@ -33,7 +33,7 @@ pub(super) async fn create(State(app): State<Arc<Messages>>, request: Request) -
 }
 
 /// What a request says, before it is known in which session.
-struct Asked {
+struct Read {
     options: RequestOptions,
     said: Conversation,
 }
@@ -41,7 +41,7 @@ struct Asked {
 impl Messages {
     async fn answer(&self, caller: Caller, headers: &HeaderMap, body: Body) -> Result<Response<Body>, Refusal> {
         let session = caller.named_session(headers).await?;
-        let (caller, Asked { mut options, said }) = caller.read(body, read).await?;
+        let (caller, Read { mut options, said }) = caller.read(body, read).await?;
         let session = match &options.thread {
             Some(ThreadWish::Continue(message)) => {
                 let thread = self.threads.go_on(message, &caller.identity.principal, addition(&said))?;
@@ -52,7 +52,22 @@ impl Messages {
             }
             Some(ThreadWish::Create) | None => session,
         };
-        let plan = plan(&caller, &options, said, session)?;
+        let RequestOptions { tools, format, stop, .. } = options.clone();
+        let place = |at: usize| match said.places.get(at).copied().flatten() {
+            Some(at) => format!("messages[{at}].content"),
+            None => "system".to_owned(),
+        };
+        let asked = Asked {
+            model: options.model.clone(),
+            history: said.messages,
+            follow_up: said.follow_up,
+            tools,
+            output: format,
+            stop,
+            limit: options.limit,
+            answers: 1,
+        };
+        let plan = caller.plan(asked, session, &error::NAMES, place)?;
         self.carry_out(caller, &options, plan).await
     }
 
@@ -62,26 +77,18 @@ impl Messages {
         options: &RequestOptions,
         plan: Plan,
     ) -> Result<Response<Body>, Refusal> {
-        let resolved = plan.resolved.clone();
         let head = Head {
             id: format!("msg_{}", Uuid::now_v7().simple()),
-            model: resolved.shown().to_owned(),
+            model: plan.resolved.shown().to_owned(),
             input_tokens: plan.input_tokens(),
-            thoughts: if options.thoughts { Thoughts::Shown } else { Thoughts::LeftOut },
+            thoughts: options.thoughts,
         };
         let id = head.id.clone();
-        let mut exchange = caller.start(plan).map_err(error::problem)?;
+        let (ignored, names) = (&options.ignored, &error::NAMES);
         let response = if options.stream {
-            let events = Events::new(head);
-            let response = caller.stream(exchange, events, sse::CONTENT_TYPE, &options.ignored, &resolved);
-            response.await.map_err(error::problem)?
+            caller.answer_stream(plan, Events::new(head), sse::CONTENT_TYPE, ignored, names).await?
         } else {
-            let mut body = WholeBody::new(head);
-            exchange.finish(&mut body).await.map_err(error::problem)?;
-            let body = body
-                .encode(exchange.tokens())
-                .map_err(|error| Problem::new(Kind::Agent, format!("the agent's text is not sound JSON: {error}")))?;
-            caller.whole(body, &options.ignored, &resolved, &exchange)
+            caller.answer_whole(plan, WholeBody::new(head), ignored, names).await?
         };
         if options.thread.is_some()
             && let Some(session) = session_of(&response)
@@ -93,51 +100,13 @@ impl Messages {
     }
 }
 
-impl From<ThreadRefusal> for Refusal {
-    fn from(refusal: ThreadRefusal) -> Self {
-        Self::Thread(refusal)
-    }
-}
-
 /// Reads the request, once. Nothing waits here.
-fn read(caller: &Caller, body: &Bytes) -> Result<Asked, Problem> {
+fn read(caller: &Caller, body: &Bytes) -> Result<Read, Problem> {
     let request: wire::CreateRequest<'_> = decode::parse(body)?;
     caller.note_asked(request.model.as_deref(), request.stream.unwrap_or(false));
     let options = decode::options(&request)?;
     let said = decode::conversation(&request, options.thread.as_ref(), Source(body))?;
-    Ok(Asked { options, said })
-}
-
-/// Who answers, and what the agent is told.
-fn plan(
-    caller: &Caller,
-    options: &RequestOptions,
-    said: Conversation,
-    session: Option<NamedSession>,
-) -> Result<Plan, Problem> {
-    let exchanges = &caller.dialects.exchanges;
-    let resolved = caller.resolve(&options.model, session.as_ref(), 1).map_err(error::problem)?;
-    if let Some(abilities) = exchanges.catalog().abilities(&resolved.agent) {
-        let place = |at: usize| match said.places.get(at).copied().flatten() {
-            Some(at) => format!("messages[{at}].content"),
-            None => "system".to_owned(),
-        };
-        media::check_abilities(&said.messages, abilities, resolved.agent.as_str(), place)?;
-    }
-    let plan = exchanges.plan(exchange::Request {
-        principal: caller.identity.principal.clone(),
-        viewer: caller.identity.viewer(),
-        resolved,
-        session,
-        history: said.messages.into(),
-        follow_up: said.follow_up,
-        tools: options.tools.clone(),
-        output: options.format.clone(),
-        stop: options.stop.clone(),
-        limit: options.limit,
-        answers: 1,
-    });
-    plan.map_err(error::problem)
+    Ok(Read { options, said })
 }
 
 /// What goes on with a thread does not say again which tools there are.

@@ -8,10 +8,10 @@ mod tools;
 use gembridge_core::exchange::{Counts, TokenLimit, Tools};
 use gembridge_core::tool_host::FormatSpec;
 
-use super::wire::{Block, Content, CreateRequest, Format};
-use crate::dialect::{self, Ignored, LARGEST_SCHEMA, brief, shortened};
+use super::wire::{Block, Content, CreateRequest};
+use crate::dialect::{self, Ignored, Thoughts, brief};
 use crate::json::OneOrMany;
-use crate::problem::{Kind, Problem};
+use crate::problem::Problem;
 
 pub use conversation::{Conversation, conversation};
 
@@ -21,7 +21,7 @@ pub struct RequestOptions {
     pub model: String,
     pub stream: bool,
     /// Whether the client wants to see thoughts.
-    pub thoughts: bool,
+    pub thoughts: Thoughts,
     pub stop: Vec<String>,
     pub limit: Option<TokenLimit>,
     pub tools: Tools,
@@ -41,10 +41,7 @@ pub enum ThreadWish {
 }
 
 pub fn parse(body: &[u8]) -> Result<CreateRequest<'_>, Problem> {
-    serde_json::from_slice(body).map_err(|error| {
-        let message = format!("the body is not a request for a message: {}", shortened(&error.to_string()));
-        Problem { kind: Kind::Invalid, message, param: dialect::place::<CreateRequest<'_>>(body) }
-    })
+    dialect::parse(body, "a request for a message")
 }
 
 pub fn options(request: &CreateRequest<'_>) -> Result<RequestOptions, Problem> {
@@ -72,10 +69,13 @@ pub fn options(request: &CreateRequest<'_>) -> Result<RequestOptions, Problem> {
 }
 
 /// Thoughts are shown to those who ask for them.
-fn thoughts(request: &CreateRequest<'_>) -> bool {
-    request.thinking.as_ref().is_some_and(|thinking| {
-        thinking.kind.as_deref() != Some("disabled") && thinking.display.as_deref() != Some("omitted")
-    })
+fn thoughts(request: &CreateRequest<'_>) -> Thoughts {
+    match &request.thinking {
+        Some(thinking) if thinking.kind.as_deref() == Some("disabled") => Thoughts::LeftOut,
+        Some(thinking) if thinking.display.as_deref() == Some("omitted") => Thoughts::LeftOut,
+        Some(_) => Thoughts::Shown,
+        None => Thoughts::LeftOut,
+    }
 }
 
 fn limit(request: &CreateRequest<'_>) -> Result<Option<TokenLimit>, Problem> {
@@ -91,16 +91,8 @@ fn format(request: &CreateRequest<'_>) -> Result<Option<FormatSpec>, Problem> {
     let newer = request.output_config.as_ref().and_then(|config| config.format.as_ref());
     let Some(format) = newer.or(request.output_format.as_ref()) else { return Ok(None) };
     let place = if newer.is_some() { "output_config.format" } else { "output_format" };
-    let Format { kind, schema, .. } = format;
-    match (kind.as_deref(), schema) {
-        (Some("json_schema"), Some(schema)) if schema.text.len() > LARGEST_SCHEMA => {
-            let message = format!("the schema has {} bytes; {LARGEST_SCHEMA} is the most", schema.text.len());
-            Err(Problem::invalid(format!("{place}.schema"), message))
-        }
-        (Some("json_schema"), Some(schema)) => {
-            let schema = dialect::schema(*schema, || format!("{place}.schema"))?;
-            Ok(Some(FormatSpec { name: None, description: None, schema: Some(schema) }))
-        }
+    match (format.kind.as_deref(), format.schema) {
+        (Some("json_schema"), Some(schema)) => dialect::form(schema, &format!("{place}.schema")).map(Some),
         (Some("json_schema"), None) => {
             Err(Problem::invalid(format!("{place}.schema"), "a format of type `json_schema` needs a `schema`"))
         }

@@ -10,10 +10,9 @@ pub(super) use events::Events;
 pub(super) use whole::WholeBody;
 
 use gembridge_core::exchange::{Finish, TokenCount};
-use gembridge_core::model::ClientCall;
-use serde_json::value::RawValue;
 
 use super::wire;
+use crate::dialect::Thoughts;
 
 /// What is known of an answer before anything is said.
 #[derive(Clone, Debug)]
@@ -25,10 +24,21 @@ pub(super) struct Head {
     pub thoughts: Thoughts,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Thoughts {
-    Shown,
-    LeftOut,
+impl Head {
+    /// The message before anything is said in it.
+    fn message(&self) -> wire::WholeMessage<'_> {
+        wire::WholeMessage {
+            id: &self.id,
+            r#type: "message",
+            role: "assistant",
+            model: &self.model,
+            content: &[],
+            stop_reason: None,
+            stop_sequence: None,
+            stop_details: None,
+            usage: wire::Usage { input_tokens: self.input_tokens, ..wire::Usage::default() },
+        }
+    }
 }
 
 /// Of the blocks that grow.
@@ -74,16 +84,4 @@ impl From<TokenCount> for wire::Usage {
             output_tokens: tokens.output,
         }
     }
-}
-
-fn arguments(call: &ClientCall) -> Box<RawValue> {
-    let json = String::from_utf8_lossy(&call.arguments.0).into_owned();
-    // What is no JSON is no call that a client could run.
-    let sound = RawValue::from_string(json).or_else(|_| RawValue::from_string("{}".to_owned()));
-    sound.unwrap_or_default()
-}
-
-/// The string whose body this is, checked once more as JSON.
-fn quoted(escaped: &[u8]) -> Result<Box<RawValue>, serde_json::Error> {
-    RawValue::from_string(format!("\"{}\"", String::from_utf8_lossy(escaped)))
 }

@@ -1,7 +1,7 @@
 //! Problems in this dialect's envelope: as a response, or as an event of a stream that has begun. The one table of its
 //! types.
 
-use axum::http::{HeaderName, HeaderValue, StatusCode};
+use axum::http::{HeaderName, HeaderValue};
 use axum::response::Response;
 use bytes::BytesMut;
 use gembridge_core::exchange::ExchangeError;
@@ -51,6 +51,12 @@ pub(super) enum Refusal {
     Thread(ThreadRefusal),
 }
 
+impl From<ThreadRefusal> for Refusal {
+    fn from(refusal: ThreadRefusal) -> Self {
+        Self::Thread(refusal)
+    }
+}
+
 impl From<Problem> for Refusal {
     fn from(problem: Problem) -> Self {
         Self::Problem(problem)
@@ -92,24 +98,15 @@ fn may_be_repeated(kind: Kind) -> bool {
 }
 
 fn thread_response(refusal: ThreadRefusal, id: &RequestId) -> Response {
-    let (status, error_code, message) = match refusal {
-        ThreadRefusal::NotFound => (
-            StatusCode::NOT_FOUND,
-            "thread_not_found",
-            "no conversation is kept under this message id any more; send all of it",
-        ),
-        ThreadRefusal::AlreadyContinued => (
-            StatusCode::BAD_REQUEST,
-            "thread_already_continued",
-            "the conversation went on after this message; send all of it",
-        ),
+    let (kind, code, message) = match refusal {
+        ThreadRefusal::NotFound => {
+            (Kind::NotFound, "thread_not_found", "no conversation is kept under this message id; send all of it")
+        }
+        ThreadRefusal::AlreadyContinued => {
+            (Kind::Invalid, "thread_already_continued", "the conversation went on after this message; send all of it")
+        }
     };
-    let kind = if status == StatusCode::NOT_FOUND { Kind::NotFound } else { Kind::Invalid };
-    let error = Error { r#type: class(kind), message, details: Some(Details { error_code }) };
-    let envelope = Envelope { r#type: "error", error, request_id: *id };
-    let body = serde_json::to_vec(&envelope).expect("strings always serialise");
-    let mut response = frontend::json_response(&Problem::new(kind, message), body);
-    *response.status_mut() = status;
+    let mut response = frontend::json_response(&Problem::new(kind, message), envelope(kind, message, Some(code), id));
     name(&mut response, id);
     response
 }
@@ -119,7 +116,7 @@ pub(super) fn problem(error: ExchangeError) -> Problem {
     dialect::problem(error, &NAMES)
 }
 
-const NAMES: FieldNames = FieldNames {
+pub(super) const NAMES: FieldNames = FieldNames {
     model: "model",
     tools: "tools",
     answers: "messages",
@@ -134,13 +131,12 @@ pub(super) fn event(out: &mut BytesMut, problem: &Problem, id: &RequestId) {
 }
 
 fn json(problem: &Problem, id: &RequestId) -> Vec<u8> {
-    let named = problem.param.as_deref().filter(|param| !problem.message.contains(param));
-    let message = match named {
-        // There is no other place for the name of the field.
-        Some(param) => format!("{param}: {}", problem.message),
-        None => problem.message.clone(),
-    };
-    let error = Error { r#type: class(problem.kind), message: &message, details: None };
+    envelope(problem.kind, &problem.message_with_field(), None, id)
+}
+
+fn envelope(kind: Kind, message: &str, error_code: Option<&'static str>, id: &RequestId) -> Vec<u8> {
+    let details = error_code.map(|error_code| Details { error_code });
+    let error = Error { r#type: class(kind), message, details };
     serde_json::to_vec(&Envelope { r#type: "error", error, request_id: *id }).expect("strings always serialise")
 }
 

@@ -6,16 +6,16 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, Response, header};
 use bytes::Bytes;
-use gembridge_core::exchange::{self, NamedSession, Plan};
+use gembridge_core::exchange::{NamedSession, Plan};
 use gembridge_core::model::Timestamp;
 
 use super::decode::{self, AskOptions, Kinds};
-use super::encode::{Clock, Head, Lines, Shape, Thoughts, WholeAnswer};
+use super::encode::{Clock, Head, Lines, Shape, WholeAnswer};
 use super::{error, wire};
-use crate::dialect::{Caller, Dialects, Source, media};
+use crate::dialect::{Asked, Caller, Dialects, JSON, Source};
 use crate::identity::RequestId;
 use crate::iso_time::iso;
-use crate::problem::{Kind, Problem};
+use crate::problem::Problem;
 
 /// One JSON object in each line.
 pub(super) const LINES: HeaderValue = HeaderValue::from_static("application/x-ndjson");
@@ -56,10 +56,16 @@ enum Task {
 async fn answer(caller: Caller, headers: &HeaderMap, body: Body, kind: Kinds) -> Result<Response<Body>, Problem> {
     let clock = Clock::started();
     let session = caller.named_session(headers).await;
-    let (caller, task) = caller.read(body, move |caller, body| understand(caller, body, session, kind, clock)).await?;
+    let (mut caller, task) =
+        caller.read(body, move |caller, body| understand(caller, body, session, kind, clock)).await?;
     match task {
         Task::Load { head, reason, stream } => Ok(loaded(&head, reason, stream)),
-        Task::Answer { head, options, plan } => carry_out(caller, head, &options, *plan).await,
+        Task::Answer { head, options, plan } if options.stream => {
+            caller.answer_stream(*plan, Lines::new(head), LINES, &options.ignored, &error::NAMES).await
+        }
+        Task::Answer { head, options, plan } => {
+            caller.answer_whole(*plan, WholeAnswer::new(head), &options.ignored, &error::NAMES).await
+        }
     }
 }
 
@@ -75,35 +81,29 @@ fn understand(
     caller.note_asked(request.model.as_deref(), request.stream.unwrap_or(true));
     let session = session?;
     let options = decode::options(&request, kind)?;
-    let exchanges = &caller.dialects.exchanges;
-    let name = decode::catalog_name(&options.model, exchanges.catalog());
-    let resolved = caller.resolve(&name, session.as_ref(), 1).map_err(error::problem)?;
+    let catalog = caller.dialects.exchanges.catalog();
+    let model = decode::catalog_name(&options.model, catalog);
     let head = head(&options, kind, clock);
     if let Some(reason) = decode::load(&request, kind) {
+        catalog.resolve(&model).map_err(error::problem)?;
         return Ok(Task::Load { head, reason, stream: options.stream });
     }
-    let conversation = match kind {
+    let said = match kind {
         Kinds::Chat => decode::conversation(&request, Source(body))?,
         Kinds::Generate => decode::generation(&request, Source(body))?,
     };
-    if let Some(abilities) = exchanges.catalog().abilities(&resolved.agent) {
-        let place = |at| format!("messages[{at}].images");
-        media::check_abilities(&conversation.messages, abilities, resolved.agent.as_str(), place)?;
-    }
-    let plan = exchanges.plan(exchange::Request {
-        principal: caller.identity.principal.clone(),
-        viewer: caller.identity.viewer(),
-        resolved,
-        session,
-        history: conversation.messages.into(),
-        follow_up: conversation.follow_up,
+    let asked = Asked {
+        model,
+        history: said.messages,
+        follow_up: said.follow_up,
         tools: options.tools.clone(),
         output: options.format.clone(),
         stop: options.stop.clone(),
         limit: options.limit,
         answers: 1,
-    });
-    Ok(Task::Answer { head, options: Box::new(options), plan: Box::new(plan.map_err(error::problem)?) })
+    };
+    let plan = caller.plan(asked, session, &error::NAMES, |at| format!("messages[{at}].images"))?;
+    Ok(Task::Answer { head, options: Box::new(options), plan: Box::new(plan) })
 }
 
 fn head(options: &AskOptions, kind: Kinds, clock: Clock) -> Head {
@@ -114,7 +114,7 @@ fn head(options: &AskOptions, kind: Kinds, clock: Clock) -> Head {
             Kinds::Chat => Shape::Chat,
             Kinds::Generate => Shape::Generate,
         },
-        thoughts: if options.thoughts { Thoughts::Shown } else { Thoughts::LeftOut },
+        thoughts: options.thoughts,
         clock,
     }
 }
@@ -124,28 +124,7 @@ fn loaded(head: &Head, reason: &'static str, stream: bool) -> Response<Body> {
     if stream {
         body.push(b'\n');
     }
-    let kind = if stream { LINES } else { HeaderValue::from_static("application/json") };
     let mut response = Response::new(Body::from(body));
-    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    response.headers_mut().insert(header::CONTENT_TYPE, if stream { LINES } else { JSON });
     response
-}
-
-async fn carry_out(
-    mut caller: Caller,
-    head: Head,
-    options: &AskOptions,
-    plan: Plan,
-) -> Result<Response<Body>, Problem> {
-    let resolved = plan.resolved.clone();
-    let mut exchange = caller.start(plan).map_err(error::problem)?;
-    if options.stream {
-        let response = caller.stream(exchange, Lines::new(head), LINES, &options.ignored, &resolved);
-        return response.await.map_err(error::problem);
-    }
-    let mut body = WholeAnswer::new(head);
-    exchange.finish(&mut body).await.map_err(error::problem)?;
-    let body = body
-        .encode(exchange.tokens())
-        .map_err(|error| Problem::new(Kind::Agent, format!("the agent's text is not sound JSON: {error}")))?;
-    Ok(caller.whole(body, &options.ignored, &resolved, &exchange))
 }

@@ -7,9 +7,9 @@ use gembridge_core::exchange::{AtOnce, CallIds, Catalog, Counts, OfferedTool, To
 use gembridge_core::tool_host::FormatSpec;
 
 use super::wire::{Ask, Message, Tool};
-use crate::dialect::{self, Ignored, LARGEST_SCHEMA, brief, shortened};
+use crate::dialect::{self, Ignored, Thoughts, brief};
 use crate::json::{OneOrMany, Raw, Skipped};
-use crate::problem::{Kind, Problem};
+use crate::problem::Problem;
 
 pub use conversation::{Conversation, conversation, generation};
 
@@ -19,7 +19,7 @@ pub struct AskOptions {
     /// As the client wrote it.
     pub model: String,
     pub stream: bool,
-    pub thoughts: bool,
+    pub thoughts: Thoughts,
     pub stop: Vec<String>,
     pub limit: Option<TokenLimit>,
     pub tools: Tools,
@@ -37,10 +37,7 @@ pub enum Kinds {
 }
 
 pub fn parse<'b, T: serde::Deserialize<'b>>(body: &'b [u8]) -> Result<T, Problem> {
-    serde_json::from_slice(body).map_err(|error| {
-        let message = format!("the body is not a request of this API: {}", shortened(&error.to_string()));
-        Problem { kind: Kind::Invalid, message, param: dialect::place::<T>(body) }
-    })
+    dialect::parse(body, "a request of this API")
 }
 
 /// What nothing is said in: such a request loads a model, or unloads it. `None`: it says something.
@@ -67,7 +64,7 @@ pub fn options(request: &Ask<'_>, kind: Kinds) -> Result<AskOptions, Problem> {
     Ok(AskOptions {
         model: model(request.model.as_deref())?.to_owned(),
         stream: request.stream.unwrap_or(true),
-        thoughts: request.think != Some(Skipped::False),
+        thoughts: if request.think == Some(Skipped::False) { Thoughts::LeftOut } else { Thoughts::Shown },
         stop: stop(request)?,
         limit: limit(request),
         // Clients are told ids, and most forget them.
@@ -142,15 +139,10 @@ fn limit(request: &Ask<'_>) -> Option<TokenLimit> {
 /// `None`: text.
 fn format(format: Option<Raw<'_>>) -> Result<Option<FormatSpec>, Problem> {
     let Some(format) = format else { return Ok(None) };
-    let json = |schema| Ok(Some(FormatSpec { name: None, description: None, schema }));
     match (format.kind, format.text) {
         (Skipped::Null, _) | (_, "\"\"") => Ok(None),
-        (_, "\"json\"") => json(None),
-        (Skipped::Object, text) if text.len() > LARGEST_SCHEMA => {
-            let message = format!("the schema has {} bytes; {LARGEST_SCHEMA} is the most", text.len());
-            Err(Problem::invalid("format", message))
-        }
-        (Skipped::Object, _) => json(Some(dialect::schema(format, || "format".to_owned())?)),
+        (_, "\"json\"") => Ok(Some(FormatSpec { name: None, description: None, schema: None })),
+        (Skipped::Object, _) => dialect::form(format, "format").map(Some),
         (_, other) => {
             let message = format!("`{}` is no form of an answer; use `json` or a schema", brief(other));
             Err(Problem::invalid("format", message))

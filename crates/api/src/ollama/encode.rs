@@ -16,6 +16,7 @@ use gembridge_core::model::ClientCall;
 use serde_json::value::RawValue;
 
 use super::wire;
+use crate::dialect::{Thoughts, arguments, quoted};
 
 /// What is the same in every line of an answer.
 #[derive(Clone, Debug)]
@@ -35,12 +36,6 @@ pub(super) enum Shape {
     Chat,
     /// In `response`.
     Generate,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Thoughts {
-    Shown,
-    LeftOut,
 }
 
 /// When what happened.
@@ -104,17 +99,8 @@ impl Head {
     }
 }
 
-/// The string whose body this is, checked once more as JSON.
-fn quoted(escaped: &[u8]) -> Result<Box<RawValue>, serde_json::Error> {
-    RawValue::from_string(format!("\"{}\"", String::from_utf8_lossy(escaped)))
-}
-
 fn call_of(number: usize, call: &ClientCall) -> wire::Called {
-    let arguments = String::from_utf8_lossy(&call.arguments.0).into_owned();
-    // What is no JSON is no call that a client could run.
-    let arguments = RawValue::from_string(arguments).or_else(|_| RawValue::from_string("{}".to_owned()));
-    let function =
-        wire::CalledFunction { index: number, name: call.tool.to_string(), arguments: arguments.unwrap_or_default() };
+    let function = wire::CalledFunction { index: number, name: call.tool.to_string(), arguments: arguments(call) };
     wire::Called { id: call.id.to_string(), function }
 }
 

@@ -25,7 +25,7 @@ pub(super) fn problem(error: ExchangeError) -> Problem {
     dialect::problem(error, &NAMES)
 }
 
-const NAMES: FieldNames = FieldNames {
+pub(super) const NAMES: FieldNames = FieldNames {
     model: "model",
     tools: "tools",
     answers: "messages",
@@ -47,13 +47,7 @@ pub(super) fn line(out: &mut BytesMut, problem: &Problem) {
 }
 
 fn json(problem: &Problem) -> Vec<u8> {
-    let named = problem.param.as_deref().filter(|param| !problem.message.contains(param));
-    let message = match named {
-        // There is no other place for the name of the field.
-        Some(param) => format!("{param}: {}", problem.message),
-        None => problem.message.clone(),
-    };
-    serde_json::to_vec(&Envelope { error: &message }).expect("strings always serialise")
+    serde_json::to_vec(&Envelope { error: &problem.message_with_field() }).expect("strings always serialise")
 }
 
 #[cfg(test)]

@@ -5,16 +5,15 @@ use std::sync::{Arc, OnceLock};
 use axum::Extension;
 use axum::body::{Body, Bytes};
 use axum::extract::State;
-use axum::http::{HeaderValue, Response, header};
+use axum::http::{Response, header};
 use gembridge_core::exchange::{Catalog, Entry};
 use gembridge_core::model::Timestamp;
-use serde::Serialize;
-use serde_json::json;
+use serde_json::json as value;
 
 use super::ask::LINES;
 use super::decode::{self, LATEST};
 use super::{error, wire};
-use crate::dialect::Dialects;
+use crate::dialect::{Dialects, json};
 use crate::identity::Identity;
 use crate::iso_time::iso;
 use crate::keys::Digest;
@@ -28,7 +27,7 @@ const CONTEXT: u64 = 131_072;
 const STAYS: u64 = 3_600_000;
 
 pub(super) async fn version() -> Response<Body> {
-    response(&wire::Version { version: VERSION }, JSON)
+    json(&wire::Version { version: VERSION })
 }
 
 /// Everything that can be asked for.
@@ -50,7 +49,7 @@ pub(super) async fn tags(
             name,
         }
     };
-    response(&wire::Listing { models: catalog.list().into_iter().map(model).collect() }, JSON)
+    json(&wire::Listing { models: catalog.list().into_iter().map(model).collect() })
 }
 
 /// Every agent: its processes are kept warm.
@@ -70,7 +69,7 @@ pub(super) async fn running(State(dialects): State<Arc<Dialects>>) -> Response<B
         }
     };
     let agents = catalog.list().into_iter().filter(|entry| entry.id == entry.agent.as_str());
-    response(&wire::RunningList { models: agents.map(model).collect() }, JSON)
+    json(&wire::RunningList { models: agents.map(model).collect() })
 }
 
 pub(super) async fn show(
@@ -81,9 +80,9 @@ pub(super) async fn show(
     let (entry, _) = named(&dialects, &identity, &body).await?;
     let family = entry.agent.as_str();
     let model_info = [
-        ("general.architecture".to_owned(), json!(family)),
-        ("general.basename".to_owned(), json!(entry.id)),
-        (format!("{family}.context_length"), json!(CONTEXT)),
+        ("general.architecture".to_owned(), value!(family)),
+        ("general.basename".to_owned(), value!(entry.id)),
+        (format!("{family}.context_length"), value!(CONTEXT)),
     ];
     let shown = wire::Shown {
         license: "",
@@ -95,7 +94,7 @@ pub(super) async fn show(
         capabilities: capabilities(&entry, dialects.exchanges.catalog()),
         modified_at: started(),
     };
-    Ok(response(&shown, JSON))
+    Ok(json(&shown))
 }
 
 /// Nothing is fetched: what is there is there, and what is not cannot be had.
@@ -105,11 +104,12 @@ pub(super) async fn pull(
     body: Bytes,
 ) -> Result<Response<Body>, Problem> {
     let (_, stream) = named(&dialects, &identity, &body).await?;
-    let kind = if stream { LINES } else { JSON };
-    Ok(response(&wire::Status { status: "success" }, kind))
+    let mut response = json(&wire::Status { status: "success" });
+    if stream {
+        response.headers_mut().insert(header::CONTENT_TYPE, LINES);
+    }
+    Ok(response)
 }
-
-const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// The model that a body names, and whether it asks for a stream.
 async fn named(dialects: &Dialects, identity: &Identity, body: &[u8]) -> Result<(Entry, bool), Problem> {
@@ -152,14 +152,4 @@ fn capabilities(entry: &Entry, catalog: &Catalog) -> Vec<&'static str> {
 fn started() -> String {
     static STARTED: OnceLock<String> = OnceLock::new();
     STARTED.get_or_init(|| iso(Timestamp::now())).clone()
-}
-
-fn response(value: &impl Serialize, kind: HeaderValue) -> Response<Body> {
-    let mut body = serde_json::to_vec(value).expect("names and numbers always serialise");
-    if kind == LINES {
-        body.push(b'\n');
-    }
-    let mut response = Response::new(Body::from(body));
-    response.headers_mut().insert(header::CONTENT_TYPE, kind);
-    response
 }

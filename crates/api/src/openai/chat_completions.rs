@@ -6,16 +6,16 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Response};
 use bytes::Bytes;
-use gembridge_core::exchange::{self, NamedSession, Plan, Resolved};
+use gembridge_core::exchange::{NamedSession, Plan, Resolved};
 use gembridge_core::model::Timestamp;
 use uuid::Uuid;
 
 use super::decode::{self, Reply, RequestOptions};
 use super::encode::{Chunks, Head, WholeBody};
 use super::{error, wire};
-use crate::dialect::{Caller, Dialects, Source};
+use crate::dialect::{Asked, Caller, Dialects, Source};
 use crate::identity::RequestId;
-use crate::problem::{Kind, Problem};
+use crate::problem::Problem;
 use crate::sse;
 
 /// Answers a conversation, whole or as a stream of server-sent events.
@@ -74,44 +74,20 @@ fn understand(
     let options = decode::options(&request)?;
     let conversation = decode::conversation(&request, Source(body))?;
     let follow_up = decode::follow_up(&request, &conversation)?;
-    let exchanges = &caller.dialects.exchanges;
-    let resolved = caller.resolve(&options.model, session.as_ref(), options.choices).map_err(error::problem)?;
-    if let Some(abilities) = exchanges.catalog().abilities(&resolved.agent) {
-        decode::check_abilities(&conversation, abilities, resolved.agent.as_str())?;
-    }
-    let plan = exchanges.plan(exchange::Request {
-        principal: caller.identity.principal.clone(),
-        viewer: caller.identity.viewer(),
-        resolved,
-        session,
-        history: conversation.into(),
-        follow_up,
-        tools: options.tools.clone(),
-        output: options.format.clone(),
-        stop: options.stop.clone(),
-        limit: options.limit,
-        answers: options.choices,
-    });
-    Ok((options, plan.map_err(error::problem)?))
+    let RequestOptions { model, tools, format, stop, limit, choices, .. } = options.clone();
+    let asked = Asked { model, history: conversation, follow_up, tools, output: format, stop, limit, answers: choices };
+    let plan = caller.plan(asked, session, &error::NAMES, |at| format!("messages[{at}].content"))?;
+    Ok((options, plan))
 }
 
 async fn carry_out(mut caller: Caller, options: &RequestOptions, plan: Plan) -> Result<Response<Body>, Problem> {
-    let resolved = plan.resolved.clone();
-    let head = head(&caller, &resolved, options);
-    let mut exchange = caller.start(plan).map_err(error::problem)?;
+    let head = head(&caller, &plan.resolved, options);
+    let (ignored, names) = (&options.ignored, &error::NAMES);
     match options.reply {
-        Reply::Whole => {
-            let mut body = WholeBody::new(head, options.choices);
-            exchange.finish(&mut body).await.map_err(error::problem)?;
-            let body = body
-                .encode(exchange.tokens())
-                .map_err(|error| Problem::new(Kind::Agent, format!("the agent's text is not sound JSON: {error}")))?;
-            Ok(caller.whole(body, &options.ignored, &resolved, &exchange))
-        }
+        Reply::Whole => caller.answer_whole(plan, WholeBody::new(head, options.choices), ignored, names).await,
         Reply::Stream { usage } => {
             let chunks = Chunks::new(head, options.choices, usage);
-            let response = caller.stream(exchange, chunks, sse::CONTENT_TYPE, &options.ignored, &resolved);
-            response.await.map_err(error::problem)
+            caller.answer_stream(plan, chunks, sse::CONTENT_TYPE, ignored, names).await
         }
     }
 }

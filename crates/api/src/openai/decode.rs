@@ -12,7 +12,7 @@ use gembridge_core::exchange::{Counts, TokenLimit, Tools};
 use gembridge_core::tool_host::FormatSpec;
 
 use super::wire::{ChatRequest, Message, OneOrMany, Skipped};
-use crate::dialect::{self, Ignored, brief, shortened};
+use crate::dialect::{self, Ignored, brief};
 use crate::problem::Problem;
 
 pub use conversation::{check_abilities, conversation};
@@ -47,10 +47,7 @@ pub enum Reply {
 const MOST_CHOICES: u64 = 8;
 
 pub fn parse(body: &[u8]) -> Result<ChatRequest<'_>, Problem> {
-    serde_json::from_slice(body).map_err(|error| {
-        let message = format!("the body is not a request for a chat completion: {}", shortened(&error.to_string()));
-        Problem { kind: crate::problem::Kind::Invalid, message, param: dialect::place::<ChatRequest<'_>>(body) }
-    })
+    dialect::parse(body, "a request for a chat completion")
 }
 
 pub fn options(request: &ChatRequest<'_>) -> Result<RequestOptions, Problem> {

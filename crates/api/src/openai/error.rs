@@ -37,7 +37,7 @@ pub(super) fn problem(error: ExchangeError) -> Problem {
     dialect::problem(error, &NAMES)
 }
 
-const NAMES: FieldNames = FieldNames {
+pub(super) const NAMES: FieldNames = FieldNames {
     model: "model",
     tools: "tools",
     answers: "n",

@@ -5,12 +5,11 @@ use std::sync::{Arc, OnceLock};
 use axum::Extension;
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::{HeaderMap, HeaderValue, Response, header};
+use axum::http::{HeaderMap, Response};
 use gembridge_core::model::{PromptAbilities, Timestamp};
-use serde::Serialize;
 
 use super::{error, wire};
-use crate::dialect::{Dialects, VENDOR_PREFIX};
+use crate::dialect::{Dialects, VENDOR_PREFIX, json};
 use crate::identity::{Identity, RequestId};
 use crate::iso_time::iso;
 use crate::path::PathName;
@@ -96,11 +95,4 @@ fn entry(entry: Entry, catalog: &Catalog) -> wire::ModelEntry {
         alias_of: entry.alias_of,
         input_modalities: catalog.abilities(&entry.agent).map(modalities),
     }
-}
-
-fn json(value: &impl Serialize) -> Response<Body> {
-    let body = serde_json::to_vec(value).expect("names and numbers always serialise");
-    let mut response = Response::new(Body::from(body));
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    response
 }

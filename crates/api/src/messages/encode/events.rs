@@ -6,8 +6,8 @@ use gembridge_core::exchange::{AnswerSink, ExchangeError, Finish, TokenCount};
 use gembridge_core::model::{AgentName, ClientCall};
 use serde::Serialize;
 
-use super::{Growing, Head, SIGNATURE, Stop, Thoughts, arguments, quoted};
-use crate::dialect::{HOLE, StreamEncoder, Template};
+use super::{Growing, Head, SIGNATURE, Stop};
+use crate::dialect::{HOLE, StreamEncoder, Template, Thoughts, arguments, quoted};
 use crate::identity::RequestId;
 use crate::messages::{error, wire};
 use crate::sse;
@@ -38,18 +38,8 @@ impl Events {
     }
 
     fn start(&mut self) {
-        let message = wire::WholeMessage {
-            id: &self.head.id,
-            r#type: "message",
-            role: "assistant",
-            model: &self.head.model,
-            content: &[],
-            stop_reason: None,
-            stop_sequence: None,
-            stop_details: None,
-            usage: wire::Usage { input_tokens: self.head.input_tokens, ..wire::Usage::default() },
-        };
-        put(&mut self.out, "message_start", &wire::MessageStart { r#type: "message_start", message });
+        let start = wire::MessageStart { r#type: "message_start", message: self.head.message() };
+        put(&mut self.out, "message_start", &start);
     }
 
     /// Opens a block, and closes the one before.

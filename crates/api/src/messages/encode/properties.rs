@@ -6,8 +6,8 @@ use gembridge_core::model::{CallId, ClientCall, Opaque, SessionId, Text, TurnId}
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{Events, Head, Thoughts, WholeBody};
-use crate::dialect::StreamEncoder as _;
+use super::{Events, Head, WholeBody};
+use crate::dialect::{StreamEncoder as _, Thoughts, WholeEncoder as _};
 
 fn head(thoughts: Thoughts) -> Head {
     Head { id: "msg_0".into(), model: "m".into(), input_tokens: 7, thoughts }

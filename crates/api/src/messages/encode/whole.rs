@@ -3,7 +3,8 @@
 use gembridge_core::exchange::{AnswerSink, Finish, TokenCount};
 use gembridge_core::model::{AgentName, ClientCall};
 
-use super::{Growing, Head, SIGNATURE, Stop, Thoughts, arguments, quoted};
+use super::{Growing, Head, SIGNATURE, Stop};
+use crate::dialect::{Thoughts, WholeEncoder, arguments, quoted};
 use crate::messages::wire;
 
 pub(in crate::messages) struct WholeBody {
@@ -23,27 +24,25 @@ impl WholeBody {
         Self { head, blocks: Vec::new(), stop: Stop::default() }
     }
 
-    /// The body of the response.
-    pub(in crate::messages) fn encode(&self, tokens: TokenCount) -> Result<Vec<u8>, serde_json::Error> {
-        let content = self.blocks.iter().map(Block::encode).collect::<Result<Vec<_>, _>>()?;
-        serde_json::to_vec(&wire::WholeMessage {
-            id: &self.head.id,
-            r#type: "message",
-            role: "assistant",
-            model: &self.head.model,
-            content: &content,
-            stop_reason: Some(self.stop.reason()),
-            stop_sequence: self.stop.sequence.as_deref(),
-            stop_details: self.stop.details(),
-            usage: tokens.into(),
-        })
-    }
-
     fn grow(&mut self, kind: Growing, escaped: &[u8]) {
         match self.blocks.last_mut() {
             Some(Block::Growing(last, text)) if *last == kind => text.extend_from_slice(escaped),
             Some(_) | None => self.blocks.push(Block::Growing(kind, escaped.to_vec())),
         }
+    }
+}
+
+impl WholeEncoder for WholeBody {
+    fn encode(&self, tokens: TokenCount) -> serde_json::Result<Vec<u8>> {
+        let content = self.blocks.iter().map(Block::encode).collect::<Result<Vec<_>, _>>()?;
+        serde_json::to_vec(&wire::WholeMessage {
+            content: &content,
+            stop_reason: Some(self.stop.reason()),
+            stop_sequence: self.stop.sequence.as_deref(),
+            stop_details: self.stop.details(),
+            usage: tokens.into(),
+            ..self.head.message()
+        })
     }
 }
 

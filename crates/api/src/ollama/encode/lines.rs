@@ -4,8 +4,8 @@ use bytes::{BufMut as _, BytesMut};
 use gembridge_core::exchange::{AnswerSink, ExchangeError, Finish, TokenCount};
 use gembridge_core::model::{AgentName, ClientCall};
 
-use super::{Head, Thoughts, call_of, quoted, reason};
-use crate::dialect::{StreamEncoder, Template};
+use super::{Head, call_of, reason};
+use crate::dialect::{StreamEncoder, Template, Thoughts, quoted};
 use crate::identity::RequestId;
 use crate::ollama::{error, wire};
 

@@ -6,8 +6,8 @@ use gembridge_core::model::{CallId, ClientCall, Opaque, SessionId, Text, TurnId}
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{Clock, Head, Lines, Shape, Thoughts, WholeAnswer};
-use crate::dialect::StreamEncoder as _;
+use super::{Clock, Head, Lines, Shape, WholeAnswer};
+use crate::dialect::{StreamEncoder as _, Thoughts, WholeEncoder as _};
 
 fn head(shape: Shape, thoughts: Thoughts) -> Head {
     Head { model: "m".into(), created_at: "t".into(), shape, thoughts, clock: Clock::started() }

@@ -3,7 +3,8 @@
 use gembridge_core::exchange::{AnswerSink, Finish, TokenCount};
 use gembridge_core::model::{AgentName, ClientCall};
 
-use super::{Head, Thoughts, call_of, quoted, reason};
+use super::{Head, call_of, reason};
+use crate::dialect::{Thoughts, WholeEncoder, quoted};
 use crate::ollama::wire;
 
 pub(in crate::ollama) struct WholeAnswer {
@@ -18,9 +19,10 @@ impl WholeAnswer {
     pub(in crate::ollama) fn new(head: Head) -> Self {
         Self { head, text: Vec::new(), thought: Vec::new(), calls: Vec::new(), reason: "stop" }
     }
+}
 
-    /// The body of the response.
-    pub(in crate::ollama) fn encode(&self, tokens: TokenCount) -> Result<Vec<u8>, serde_json::Error> {
+impl WholeEncoder for WholeAnswer {
+    fn encode(&self, tokens: TokenCount) -> serde_json::Result<Vec<u8>> {
         let text = quoted(&self.text)?;
         let thought = if self.thought.is_empty() { None } else { Some(quoted(&self.thought)?) };
         serde_json::to_vec(&wire::Line {

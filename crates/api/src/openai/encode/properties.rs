@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::{Chunks, Head, WholeBody};
-use crate::dialect::StreamEncoder as _;
+use crate::dialect::{StreamEncoder as _, WholeEncoder as _};
 use crate::openai::decode::Wording;
 
 fn head(wording: Wording) -> Head {

@@ -5,6 +5,7 @@ use gembridge_core::model::{AgentName, ClientCall};
 use serde_json::value::RawValue;
 
 use super::{Head, call_of, reason};
+use crate::dialect::{WholeEncoder, quoted};
 use crate::openai::decode::Wording;
 use crate::openai::wire;
 
@@ -31,9 +32,10 @@ impl WholeBody {
     pub(in crate::openai) fn new(head: Head, choices: usize) -> Self {
         Self { head, answers: std::iter::repeat_with(WholeAnswer::default).take(choices).collect() }
     }
+}
 
-    /// The body of the response.
-    pub(in crate::openai) fn encode(self, tokens: TokenCount) -> Result<Vec<u8>, serde_json::Error> {
+impl WholeEncoder for WholeBody {
+    fn encode(&self, tokens: TokenCount) -> serde_json::Result<Vec<u8>> {
         let texts = self.answers.iter().map(Texts::of).collect::<Result<Vec<_>, _>>()?;
         let choices = self.answers.iter().zip(&texts).enumerate().map(|(index, (answer, texts))| {
             let message = wire::Answer {
@@ -85,15 +87,6 @@ impl Texts {
             refusal: answer.refusal.as_deref().map(quoted).transpose()?,
         })
     }
-}
-
-/// The string whose body this is, checked once more as JSON.
-fn quoted(escaped: &[u8]) -> Result<Box<RawValue>, serde_json::Error> {
-    let mut text = String::with_capacity(escaped.len() + 2);
-    text.push('"');
-    text.push_str(&String::from_utf8_lossy(escaped));
-    text.push('"');
-    RawValue::from_string(text)
 }
 
 impl AnswerSink for WholeBody {
