@@ -208,7 +208,8 @@ fn driver_setup(config: &EngineConfig, folder: &PrivateDir, spawner: Spawner) ->
     // Sessions without a workspace have a folder each; their process begins in one of its own.
     let workspace = config.workspace.clone().unwrap_or_else(|| folder.path().to_owned());
     let mut setup = DriverSetup::new(config.profile.clone(), config.program.clone(), Some(workspace), &host);
-    setup.profile.limits.start_seconds = config.startup.as_secs().max(1);
+    // The driver counts whole seconds, for each of its calls: it must not be sooner than the time that holds for all of them.
+    setup.profile.limits.start_seconds = config.startup.as_secs() + 1;
     setup.model.clone_from(&config.terms.model);
     setup.trust = config.trust;
     setup.home = Home::OfTheProcess;
