@@ -14,6 +14,7 @@ use crate::problem::Problem;
 /// A validator is made of a schema for each request.
 pub(crate) const LARGEST_SCHEMA: usize = 1 << 20;
 
+/// Where a dialect says nothing else.
 const LONGEST_NAME: usize = 64;
 
 /// A tool as the agent is offered it. `place` names it in an error.
@@ -24,11 +25,23 @@ pub(crate) fn client_tool(
     schema: Option<Opaque>,
     strict: bool,
 ) -> Result<OfferedTool, Problem> {
+    client_tool_within(LONGEST_NAME, place, name, description, schema, strict)
+}
+
+/// The same in a dialect whose names may have so many characters. Agents are shown shorter ones where they must be.
+pub(crate) fn client_tool_within(
+    longest: usize,
+    place: &str,
+    name: Option<&str>,
+    description: Option<&str>,
+    schema: Option<Opaque>,
+    strict: bool,
+) -> Result<OfferedTool, Problem> {
     let name = name.unwrap_or_default();
     let is_sound = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
-    if !(1..=LONGEST_NAME).contains(&name.len()) || !name.bytes().all(is_sound) {
+    if !(1..=longest).contains(&name.len()) || !name.bytes().all(is_sound) {
         let message = format!(
-            "`{}` is no name of a tool; use letters, digits, `_` and `-`, at most {LONGEST_NAME} of them",
+            "`{}` is no name of a tool; use letters, digits, `_` and `-`, at most {longest} of them",
             brief(name)
         );
         return Err(Problem::invalid(format!("{place}.name"), message));

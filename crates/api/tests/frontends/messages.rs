@@ -215,6 +215,7 @@ async fn what_cannot_be_read_is_refused_in_the_dialects_envelope() {
         (with("max_tokens", json!(0)), "max_tokens"),
         (with("max_tokens", json!("many")), "max_tokens"),
         (with("tools", json!([{ "type": "bash_20250124", "name": "bash" }])), "bash_20250124"),
+        (with("tools", json!([{ "name": "x".repeat(129) }])), "at most 128"),
         (with("tool_choice", json!({ "type": "any" })), "tool_choice"),
         (with("tool_choice", json!({ "type": "tool", "name": "x" })), "tool_choice"),
         (with("output_config", json!({ "format": { "type": "xml" } })), "output_config.format.type"),
@@ -240,10 +241,10 @@ async fn what_has_no_effect_is_named() {
         &server,
         json!({
             "messages": [{ "role": "user", "content": "hi" }], "temperature": 1, "container": null, "metadata": { "user_id": "x" },
-            "tools": [{ "type": "web_search_20250305", "name": "web_search" }, weather()[0]],
+            "tools": [{ "type": "web_search_20250305", "name": "web_search" }, weather()[0], { "name": "x".repeat(128) }],
         }),
     )
     .await;
     assert_eq!(answer.header("x-gembridge-ignored"), Some("tools.web_search_20250305, temperature, metadata"));
-    assert_eq!(tools.offered(0), ["weather"]);
+    assert_eq!(tools.offered(0), ["weather".to_owned(), "x".repeat(128)]);
 }

@@ -33,6 +33,8 @@ enum Shape {
     IdsInBoth,
     /// Results have neither.
     OrderAlone,
+    /// The same, and arguments come back without what is empty.
+    EmptyLeftOut,
 }
 
 fn history(shape: Shape, calls: &Value, results: [&str; 3]) -> Value {
@@ -41,6 +43,9 @@ fn history(shape: Shape, calls: &Value, results: [&str; 3]) -> Value {
         let mut call = call.clone();
         if !matches!(shape, Shape::IdsInCalls | Shape::IdsInBoth) {
             call.as_object_mut().unwrap().remove("id");
+        }
+        if matches!(shape, Shape::EmptyLeftOut) {
+            call["function"]["arguments"].as_object_mut().unwrap().remove("note");
         }
         call
     };
@@ -51,7 +56,7 @@ fn history(shape: Shape, calls: &Value, results: [&str; 3]) -> Value {
         Shape::IdsInResults | Shape::IdsInBoth => {
             json!({ "role": "tool", "content": said, "tool_call_id": call["id"] })
         }
-        Shape::OrderAlone => json!({ "role": "tool", "content": said }),
+        Shape::OrderAlone | Shape::EmptyLeftOut => json!({ "role": "tool", "content": said }),
     };
     let asked = json!({ "role": "user", "content": "compare" });
     let called = json!({ "role": "assistant", "tool_calls": calls.iter().map(call).collect::<Vec<_>>() });
@@ -61,7 +66,14 @@ fn history(shape: Shape, calls: &Value, results: [&str; 3]) -> Value {
 
 #[tokio::test]
 async fn results_find_their_calls_in_every_shape_that_clients_send() {
-    for shape in [Shape::NamesAlone, Shape::IdsInCalls, Shape::IdsInResults, Shape::IdsInBoth, Shape::OrderAlone] {
+    for shape in [
+        Shape::NamesAlone,
+        Shape::IdsInCalls,
+        Shape::IdsInResults,
+        Shape::IdsInBoth,
+        Shape::OrderAlone,
+        Shape::EmptyLeftOut,
+    ] {
         let (agents, tools) = (ScriptedAgents::new(|_| vec![]), FakeTools::new());
         let server = TestServer::with_calls_at_once(&agents, &tools).await;
         let first = json!({ "messages": [{ "role": "user", "content": "compare" }], "tools": tools_of_client() });

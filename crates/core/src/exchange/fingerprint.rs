@@ -145,10 +145,10 @@ impl Fingerprint {
     }
 
     /// Ids are left out: a call is what was called, and clients may count them anew. Clients also parse the arguments and
-    /// write them again, with other space between the parts.
+    /// write them again, with other space between the parts, and some without what is empty.
     fn call(&mut self, tool: &str, arguments: &str) {
         self.words.write(&[CALL]);
-        self.fields(&[tool, &without_space(arguments)]);
+        self.fields(&[tool, &normal(arguments)]);
     }
 
     fn fields(&mut self, fields: &[&str]) {
@@ -175,22 +175,55 @@ impl Fingerprint {
     }
 }
 
-/// JSON without the space between its parts.
-fn without_space(json: &str) -> Cow<'_, str> {
-    if !json.contains([' ', '\n', '\r', '\t']) {
+/// Values that some clients leave out when they write arguments again.
+const EMPTY: [&str; 4] = [":\"\"", ":[]", ":{}", ":null"];
+
+/// JSON without the space between its parts and without members that are empty.
+fn normal(json: &str) -> Cow<'_, str> {
+    if !json.contains([' ', '\n', '\r', '\t']) && !EMPTY.iter().any(|empty| json.contains(empty)) {
         return Cow::Borrowed(json);
     }
+    let mut out = String::with_capacity(json.len());
+    // Where the member or entry began that is being read, for each object and array around it.
+    let mut starts = vec![0];
     let (mut is_inside, mut is_escaped) = (false, false);
-    let is_kept = |character: &char| {
+    for character in json.chars() {
+        if is_inside {
+            is_inside = is_escaped || character != '"';
+            is_escaped = !is_escaped && character == '\\';
+            out.push(character);
+            continue;
+        }
         match character {
-            _ if is_escaped => is_escaped = false,
-            '\\' => is_escaped = is_inside,
-            '"' => is_inside = !is_inside,
+            _ if character.is_ascii_whitespace() => continue,
+            '"' => is_inside = true,
+            ',' | '}' | ']' => {
+                let start = starts.last().copied().unwrap_or_default();
+                if EMPTY.iter().any(|empty| out[start..].ends_with(empty)) {
+                    out.truncate(start);
+                }
+                if character == ',' {
+                    // Nothing stands before it any more.
+                    if out.ends_with(['{', ',']) {
+                        continue;
+                    }
+                } else {
+                    starts.pop();
+                    if out.ends_with(',') {
+                        out.pop();
+                    }
+                }
+            }
             _ => {}
         }
-        is_inside || !character.is_ascii_whitespace()
-    };
-    Cow::Owned(json.chars().filter(is_kept).collect())
+        out.push(character);
+        match character {
+            '{' | '[' => starts.push(out.len()),
+            ',' => starts.last_mut().map_or((), |start| *start = out.len()),
+            _ => {}
+        }
+    }
+    Cow::Owned(out)
 }
 
 /// Most texts have no space around them, and their first and last byte tell.
@@ -286,8 +319,14 @@ mod tests {
             (r#"{"a":"x y"}"#, r#"{"a":"xy"}"#, false),
             (r#"{"a":"\" b"}"#, r#"{"a": "\" b"}"#, true),
             (r#"{"a":"\\","b":1}"#, r#"{"a":"\\", "b": 1}"#, true),
+            (r#"{"a":"","b":1,"c":null}"#, r#"{"b":1}"#, true),
+            (r#"{"a":{"x":[],"y":{}},"b":[{"z":""},1]}"#, r#"{ "b": [{}, 1] }"#, true),
+            (r#"{"a":""}"#, "{}", true),
+            (r#"{"a":":[]"}"#, "{}", false),
+            (r#"{"a":["",null]}"#, r#"{"a":[]}"#, false),
+            ("{]}, \"", "", false),
         ] {
-            assert_eq!(without_space(one) == without_space(other), same, "{one} and {other}");
+            assert_eq!(normal(one) == normal(other), same, "{one} and {other}");
         }
     }
 

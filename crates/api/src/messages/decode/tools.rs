@@ -10,6 +10,9 @@ use crate::problem::Problem;
 /// Tools that the vendor's own server runs. Nobody runs them here, and clients offer them by themselves: they are left out.
 const OF_THE_SERVER: [&str; 5] = ["web_search_", "web_fetch_", "code_execution_", "tool_search_tool_", "mcp_toolset"];
 
+/// Names of tools that come from tool servers are long.
+const LONGEST_NAME: usize = 128;
+
 pub(super) fn tools(request: &CreateRequest<'_>, ignored: &mut Ignored) -> Result<Tools, Problem> {
     let mut offered = Vec::new();
     for (at, tool) in request.tools.iter().flat_map(|tools| &tools.0).enumerate() {
@@ -43,7 +46,8 @@ fn of_tool(at: usize, tool: &Tool<'_>) -> Result<Option<OfferedTool>, Problem> {
     let schema = tool.input_schema.filter(|raw| raw.kind != Skipped::Null);
     let schema = schema.map(|raw| dialect::schema(raw, || format!("{place}.input_schema"))).transpose()?;
     let strict = tool.strict.unwrap_or(false);
-    dialect::client_tool(&place, tool.name.as_deref(), tool.description.as_deref(), schema, strict).map(Some)
+    let (name, description) = (tool.name.as_deref(), tool.description.as_deref());
+    dialect::client_tool_within(LONGEST_NAME, &place, name, description, schema, strict).map(Some)
 }
 
 fn choice(choice: Option<&ToolChoice<'_>>, offered: &mut Vec<OfferedTool>) -> Result<Choice, Problem> {
