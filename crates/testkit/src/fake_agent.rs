@@ -22,6 +22,7 @@ mod script;
 mod sessions;
 mod steps;
 mod surroundings;
+mod tck;
 mod turn;
 mod wire;
 

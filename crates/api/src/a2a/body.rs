@@ -1,16 +1,19 @@
 //! The stream of a task as the body of a response: each step an event, and signs of life where nothing happens.
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::Error as BodyError;
 use bytes::{Bytes, BytesMut};
+use gembridge_core::model::Timestamp;
 use http_body::{Body, Frame};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::time::{Instant, Sleep};
 
+use super::A2a;
 use super::error::Fault;
 use super::follow::{Follow, Step};
 use super::wire::Version;
@@ -26,6 +29,7 @@ pub enum Envelope {
 
 /// The task goes on when it is dropped: no client's connection is needed for it.
 pub struct TaskBody {
+    app: Arc<A2a>,
     follow: Follow,
     envelope: Envelope,
     keep_alive: Duration,
@@ -35,15 +39,23 @@ pub struct TaskBody {
 }
 
 impl TaskBody {
-    pub fn new(follow: Follow, envelope: Envelope, keep_alive: Duration) -> Self {
+    pub fn new(app: Arc<A2a>, follow: Follow, envelope: Envelope) -> Self {
+        let keep_alive = app.parts.config.keep_alive;
         let silence = Box::pin(tokio::time::sleep(keep_alive));
-        Self { follow, envelope, keep_alive, silence, out: BytesMut::new(), is_over: false }
+        Self { app, follow, envelope, keep_alive, silence, out: BytesMut::new(), is_over: false }
+    }
+
+    /// The log says nothing of a task that was given up while nothing ran, so it is looked for now and then.
+    fn close(&mut self, at: Timestamp) {
+        let last = self.follow.close(at);
+        self.write(Step::Updates(last.into_iter().collect()));
+        self.is_over = true;
     }
 
     fn write(&mut self, step: Step) {
         let version = self.envelope.version();
         match step {
-            Step::Task(task) => self.envelope.event(&mut self.out, version.answer(&task)),
+            Step::Task(task) => self.envelope.event(&mut self.out, version.begin(&task)),
             Step::Updates(updates) => {
                 for update in updates {
                     self.envelope.event(&mut self.out, version.update(self.follow.fold().name(), &update));
@@ -71,7 +83,10 @@ impl Body for TaskBody {
                     if this.silence.as_mut().poll(cx).is_pending() {
                         return Poll::Pending;
                     }
-                    this.out.extend_from_slice(&sse::KEEP_ALIVE);
+                    match this.app.index.get(this.follow.fold().name().id).and_then(|entry| entry.closed) {
+                        Some(at) => this.close(at),
+                        None => this.out.extend_from_slice(&sse::KEEP_ALIVE),
+                    }
                 }
             }
         }

@@ -12,7 +12,9 @@ use serde_json::{Map, Value, json};
 
 pub use self::pending::Pending;
 use self::tools::Tools;
-use super::model::{Artifact, Author, Continuation, Kind, Message, Part, State, Status, Task, TaskName, Update};
+use super::model::{
+    Answer, Artifact, Author, Continuation, Kind, Message, Part, State, Status, Task, TaskName, Update,
+};
 
 /// Messages and bytes of a task that are kept in memory and shown; the oldest leave first.
 const MOST_MESSAGES: usize = 200;
@@ -229,7 +231,12 @@ impl Fold {
         }
         let status = Status { state, message: self.status_message(state), at: self.at() };
         let artifacts = self.artifacts.clone();
-        Task { name: Arc::clone(&self.name), status, history, artifacts, metadata: Value::Object(metadata) }
+        let metadata = Value::Object(metadata);
+        let reply = match self.turns.last().map(|turn| &turn.phase) {
+            Some(Phase::Ended(outcome)) if says(outcome, MESSAGE) => Answer::Message,
+            _ => Answer::Task,
+        };
+        Task { name: Arc::clone(&self.name), status, history, artifacts, metadata, reply }
     }
 
     fn prompted(&mut self, turn: TurnId, prompt: &Prompt, at: Timestamp) {
@@ -320,11 +327,18 @@ fn continues_text(updates: &mut [Update], text: &Text) -> bool {
     true
 }
 
+/// An agent's own words for a task that needs nothing more, and for an answer that was none.
+const COMPLETED: &str = "completed";
+const MESSAGE: &str = "message";
+
+fn says(outcome: &Outcome, word: &str) -> bool {
+    matches!(outcome, Outcome::Finished(Stop::Other(own)) if **own == *word)
+}
+
 fn ended(outcome: &Outcome) -> State {
     match outcome {
         Outcome::Finished(Stop::Refusal) => State::Rejected,
-        // An agent's own word for a task that needs nothing more.
-        Outcome::Finished(Stop::Other(word)) if &**word == "completed" => State::Completed,
+        outcome if says(outcome, COMPLETED) || says(outcome, MESSAGE) => State::Completed,
         Outcome::Finished(_) => State::InputRequired,
         Outcome::Cancelled => State::Canceled,
         Outcome::Interrupted(_) => State::Failed,

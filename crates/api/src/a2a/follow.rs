@@ -5,7 +5,7 @@ use std::task::{Context, Poll, ready};
 
 use gembridge_core::error::Error;
 use gembridge_core::log::{Backpressure, From};
-use gembridge_core::model::Seq;
+use gembridge_core::model::{Seq, Timestamp};
 use gembridge_core::session::{Presence, SessionHandle, SessionReader};
 use gembridge_core::store::Store;
 
@@ -34,6 +34,8 @@ enum Phase {
 pub enum End {
     /// Where the task needs its client.
     AtRest,
+    /// Where the task is over: what its client says on the way is followed as well.
+    Terminal,
     /// Where no turn of it is left, whatever it waits for on the way.
     AfterItsTurns,
 }
@@ -88,6 +90,15 @@ impl Follow {
     pub async fn rest(&mut self) -> Result<Task, Error> {
         while !matches!(self.next().await?, Step::Over) {}
         Ok(self.fold.task())
+    }
+
+    /// The task was given up while nothing ran. What is still to be told of it.
+    pub fn close(&mut self, at: Timestamp) -> Option<Update> {
+        self.fold.close(at);
+        if self.is_done() {
+            self.phase = Phase::Over;
+        }
+        self.fold.change()
     }
 
     /// Reads on until this is true of the task, and tells it as a whole from there.
@@ -155,6 +166,7 @@ impl Follow {
     fn is_done(&self) -> bool {
         match self.end {
             End::AtRest => self.fold.state().is_at_rest(),
+            End::Terminal => self.fold.state().is_terminal(),
             End::AfterItsTurns => self.fold.live_turns().next().is_none(),
         }
     }

@@ -135,6 +135,15 @@ pub struct Task {
     pub history: Vec<Message>,
     pub artifacts: Vec<Artifact>,
     pub metadata: Value,
+    pub reply: Answer,
+}
+
+/// What the agent makes of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    Task,
+    /// It answered, and there is nothing to go on with.
+    Message,
 }
 
 /// One step of a task.

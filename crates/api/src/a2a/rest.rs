@@ -116,7 +116,9 @@ async fn carry_out(
     let result = match version.decode(method, Some(params))? {
         Call::Send(request) | Call::Inject(request) => version.answer(&caller.send(*request).await?),
         Call::Stream(request) => return Ok(stream(caller, caller.begin(*request).await?, Envelope::Http)),
-        Call::Subscribe { task } => return Ok(stream(caller, caller.subscribe(&task).await?, Envelope::Http)),
+        Call::Subscribe { task } => {
+            return Ok(stream(caller, caller.subscribe(&task, version.end_of_subscription()).await?, Envelope::Http));
+        }
         Call::Get { task, history } => version.task(&caller.get(&task, history).await?),
         Call::List(list) => version.page(&caller.list(&list).await?, list.artifacts),
         Call::Cancel { task } => version.task(&caller.cancel(&task).await?),

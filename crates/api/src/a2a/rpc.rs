@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Response, Uri, header};
+use bytes::BytesMut;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -39,29 +40,35 @@ pub(super) async fn call(State(app): State<Arc<A2a>>, request: Request) -> Resul
     let text = std::str::from_utf8(&body).unwrap_or("\u{fffd}");
     let null = serde_json::value::to_raw_value(&Value::Null).unwrap_or_default();
     let named = Version::named(asked(&parts.headers, &parts.uri).as_deref());
+    let known = named.as_ref().ok().copied().flatten().unwrap_or(Version::V03);
     let (id, method, params) = match read(text) {
-        Ok(Incoming::Request { id, method, params }) => (id.to_owned(), method, params),
-        Ok(Incoming::Notification { .. } | Incoming::Response { .. }) => {
-            let fault = Fault::new(Reason::InvalidRequest, "a call needs an `id` and a `method`");
-            return Ok(answer(&null, Err(named.ok().flatten().unwrap_or(Version::V03).error(&fault))));
+        Ok(Incoming::Request { id, method, params }) => (Some(id.to_owned()), method, params),
+        Ok(Incoming::Notification { method, params }) => (None, method, params),
+        Ok(Incoming::Response { .. }) => {
+            let fault = Fault::new(Reason::InvalidRequest, "a call needs a `method`");
+            return Ok(answer(&null, Err(known.error(&fault))));
         }
-        Err(fault) => {
-            let version = named.ok().flatten().unwrap_or(Version::V03);
-            return Ok(answer(&id_of(text).unwrap_or(null), Err(version.error(&fault))));
-        }
+        Err(fault) => return Ok(answer(&id_of(text).unwrap_or(null), Err(known.error(&fault)))),
     };
     let version = match named {
         Ok(Some(version)) => version,
         // The names of the two versions are different ones, and 1.0 demands the header only of clients.
         Ok(None) if Version::V10.has(&method) && !Version::V03.has(&method) => Version::V10,
         Ok(None) => Version::V03,
-        Err(fault) => return Ok(answer(&id, Err(Version::V10.error(&fault)))),
+        Err(fault) => return Ok(answer(id.as_deref().unwrap_or(&null), Err(Version::V10.error(&fault)))),
     };
-    let answered = match version.decode(&method, params) {
-        Ok(call) => carry_out(&caller, version, &id, call, &parts.headers, &parts.uri).await,
-        Err(fault) => Err(fault),
+    let nameless = || Fault::new(Reason::InvalidRequest, "a call needs an `id`: nothing here goes without an answer");
+    let answered = match (version.decode(&method, params), &id) {
+        (Ok(call), Some(id)) => carry_out(&caller, version, id, call, &parts.headers, &parts.uri).await,
+        (Ok(_), None) => Err(nameless()),
+        (Err(fault), _) => Err(fault),
     };
-    Ok(answered.unwrap_or_else(|fault| answer(&id, Err(version.error(&fault)))))
+    let id = id.unwrap_or(null);
+    Ok(answered.unwrap_or_else(|fault| match version {
+        // Its clients look for errors of these methods in a stream.
+        Version::V03 if ["message/stream", "tasks/resubscribe"].contains(&&*method) => failed_stream(&id, &fault),
+        Version::V03 | Version::V10 => answer(&id, Err(version.error(&fault))),
+    }))
 }
 
 async fn carry_out(
@@ -79,7 +86,7 @@ async fn carry_out(
             return Ok(stream(caller, follow, Envelope::JsonRpc { version, id: id.to_owned() }));
         }
         Call::Subscribe { task } => {
-            let follow = caller.subscribe(&task).await?;
+            let follow = caller.subscribe(&task, version.end_of_subscription()).await?;
             return Ok(stream(caller, follow, Envelope::JsonRpc { version, id: id.to_owned() }));
         }
         Call::Get { task, history } => version.task(&caller.get(&task, history).await?),
@@ -119,10 +126,20 @@ pub(super) fn caller(app: Arc<A2a>, known: &axum::http::Extensions) -> Result<Ca
 
 /// The response of a stream. Its head goes out at once: the agent may take its time.
 pub(super) fn stream(caller: &Caller, follow: super::follow::Follow, envelope: Envelope) -> Response<Body> {
-    let body = TaskBody::new(follow, envelope, caller.app.parts.config.keep_alive);
+    let body = TaskBody::new(Arc::clone(&caller.app), follow, envelope);
     let mut response = Response::new(Body::new(body));
     response.headers_mut().insert(header::CONTENT_TYPE, sse::CONTENT_TYPE);
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    response
+}
+
+/// A stream of one event, which says why there are no others.
+fn failed_stream(id: &RawValue, fault: &Fault) -> Response<Body> {
+    let mut event = BytesMut::new();
+    let error = json!({ "jsonrpc": "2.0", "id": id, "error": Version::V03.error(fault) });
+    sse::data(&mut event, error.to_string().as_bytes());
+    let mut response = Response::new(Body::from(event.freeze()));
+    response.headers_mut().insert(header::CONTENT_TYPE, sse::CONTENT_TYPE);
     response
 }
 

@@ -7,7 +7,8 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::error::{Fault, Reason};
-use super::model::{Part, State, Task, TaskName, Update};
+use super::follow::End;
+use super::model::{Answer, Part, State, Task, TaskName, Update};
 
 /// A version of the protocol, as a request chooses it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,6 +117,14 @@ impl Version {
         }
     }
 
+    /// How far a subscription goes: the newer version has it last as long as the task.
+    pub fn end_of_subscription(self) -> End {
+        match self {
+            Self::V03 => End::AtRest,
+            Self::V10 => End::Terminal,
+        }
+    }
+
     pub fn task(self, task: &Task) -> Value {
         match self {
             Self::V03 => v03::encode::task(task),
@@ -123,8 +132,17 @@ impl Version {
         }
     }
 
-    /// A task as the answer to a message, or as the first event of a stream.
+    /// What a message led to: the task, or the agent's own message where it says that there is no task.
     pub fn answer(self, task: &Task) -> Value {
+        match (self, task.status.message.as_ref().filter(|_| task.reply == Answer::Message)) {
+            (Self::V03, Some(message)) => v03::encode::message(&task.name, message),
+            (Self::V10, Some(message)) => v10::encode::message_answer(&task.name, message),
+            (_, None) => self.begin(task),
+        }
+    }
+
+    /// A task as the first event of a stream.
+    pub fn begin(self, task: &Task) -> Value {
         match self {
             Self::V03 => v03::encode::task(task),
             Self::V10 => v10::encode::answer(task),

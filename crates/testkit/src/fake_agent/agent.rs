@@ -20,6 +20,7 @@ use super::{
     prompt,
     recorder::Recorder,
     sessions::{Running, Sessions},
+    tck,
     turn::{Cancel, Turn},
     wire::Wire,
 };
@@ -140,7 +141,7 @@ impl Agent {
             }
             session.running = Some(Running { request: id.clone(), turn: turn.clone() });
         }
-        let (agent, id, prompt) = (self.clone(), id.clone(), params["prompt"].clone());
+        let (agent, id, prompt) = (self.clone(), id.clone(), tck::prompt(&self.options, params));
         thread::spawn(move || prompt::run(&agent, &id, &session_id, &prompt, &turn));
     }
 

@@ -33,6 +33,8 @@ pub enum Mode {
     IgnoreEof,
     Fork,
     ForkSetsid,
+    /// The id of a message decides what becomes of it, as the A2A conformance suite wants it.
+    A2aTck,
     Offspring(Offspring),
 }
 
@@ -116,6 +118,7 @@ impl Mode {
             ("ignore-eof", None) => Self::IgnoreEof,
             ("fork", None) => Self::Fork,
             ("fork-setsid", None) => Self::ForkSetsid,
+            ("a2a-tck", None) => Self::A2aTck,
             _ => match Offspring::ALL.into_iter().find(|kind| kind.spelled() == word) {
                 Some(kind) => Self::Offspring(kind),
                 None => return Err(format!("mode `{word}` is not known; `--help` lists all")),

@@ -155,6 +155,7 @@ fn content_block(kind: &str) -> Value {
         "resource" => {
             json!({"type": "resource", "resource": {"uri": "file:///notes.txt", "mimeType": "text/plain", "text": "notes"}})
         }
+        block if block.starts_with('{') => serde_json::from_str(block).unwrap_or_default(),
         _ => json!({"type": "resource_link", "uri": "file:///notes.txt", "name": "notes.txt"}),
     }
 }

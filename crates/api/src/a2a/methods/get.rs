@@ -13,14 +13,14 @@ impl Caller {
     }
 
     /// The task, and what happens from there on. One that is over has nothing more to tell.
-    pub async fn subscribe(&self, task: &str) -> Result<Follow, Fault> {
+    pub async fn subscribe(&self, task: &str, end: End) -> Result<Follow, Fault> {
         let found = self.find(task).await?;
         let (whole, _) = self.look(&found).await?;
         if whole.status.state.is_terminal() {
             let message = format!("the task `{}` is over; read it with a request for the task", found.name.id);
             return Err(Fault::new(Reason::UnsupportedOperation, message));
         }
-        self.follow(&found, Until::Now, End::AtRest).await
+        self.follow(&found, Until::Now, end).await
     }
 
     /// The task now, and its reader, which stands where the task was told.

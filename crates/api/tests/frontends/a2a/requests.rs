@@ -21,6 +21,8 @@ async fn what_is_no_call_is_refused_by_the_codes_of_json_rpc() {
         (r#"{"jsonrpc":"1.0","id":1,"method":"tasks/get","params":{"id":"x"}}"#, -32600),
         (r#"{"jsonrpc":"2.0","method":"tasks/get","params":{"id":"x"}}"#, -32600),
         (r#"{"jsonrpc":"2.0","id":{},"method":"tasks/get"}"#, -32600),
+        (r#"{"jsonrpc":"2.0","method":"tasks/fly","params":{}}"#, -32601),
+        (r#"{"jsonrpc":"2.0","method":"message/send","params":{}}"#, -32602),
         (r#"{"jsonrpc":"2.0","id":1,"method":"tasks/fly","params":{}}"#, -32601),
         (r#"{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":["x"]}"#, -32602),
         (r#"{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{}}"#, -32602),

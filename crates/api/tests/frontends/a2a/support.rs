@@ -78,7 +78,9 @@ impl TestServer {
         method: &str,
         params: Value,
     ) -> Result<Value, Value> {
-        let answer = self.open(version, principal, method, params).await.whole().await.json();
+        let answer = self.open(version, principal, method, params).await.whole().await;
+        // Where a stream is asked for in vain, the older version says so in one.
+        let answer: Value = serde_json::from_str(answer.body.trim_start_matches("data: ")).expect("one message");
         assert_eq!((&answer["jsonrpc"], &answer["id"]), (&json!("2.0"), &json!(7)), "{answer}");
         match answer.get("result") {
             Some(result) => Ok(result.clone()),

@@ -1,7 +1,8 @@
 //! Tasks from their first message to their end.
 
-use gembridge_core::driver::{Signal, Update};
-use gembridge_core::model::{Content, Event, ToolCall, ToolCallId, ToolContent, ToolStatus};
+use gembridge_api::a2a::A2aConfig;
+use gembridge_core::driver::{AgentStop, Signal, Update};
+use gembridge_core::model::{Content, Event, Stop, ToolCall, ToolCallId, ToolContent, ToolStatus};
 use gembridge_core::store::MemoryStore;
 use gembridge_core::test_support::{ScriptedAgents, crashed, done, text};
 use serde_json::{Value, json};
@@ -114,6 +115,43 @@ async fn a_client_that_does_not_wait_gets_the_task_at_once_and_reads_it_later() 
         assert_eq!(state(events.last().unwrap().status.as_ref().unwrap()), "input-required");
         let task = server.task(version, &id).await;
         assert_eq!(task["status"]["message"]["parts"][0]["text"], "half and half");
+    }
+}
+
+#[tokio::test]
+async fn a_subscription_of_the_newer_version_lasts_until_the_task_is_over() {
+    let agents = echo();
+    let gateway = Gateway::new(&agents);
+    let config = A2aConfig { keep_alive: std::time::Duration::from_millis(20), ..A2aConfig::default() };
+    let server = TestServer::with(&gateway, config).await;
+    let id = server.send(Version::V10, Version::V10.text("m", "one")).await["id"].clone();
+    let mut followed = server.open(Version::V10, "ann", "SubscribeToTask", json!({ "id": id })).await;
+    followed.until("you said one").await;
+    let mut more = Version::V10.text("n", "two");
+    more["taskId"] = id.clone();
+    server.send(Version::V10, more).await;
+    followed.until("you said two").await;
+    server.call(Version::V10, "CancelTask", json!({ "id": id })).await.unwrap();
+    let answer = followed.whole().await;
+    let last = answer.body.lines().rfind(|line| line.starts_with("data: ")).unwrap();
+    assert!(last.contains("TASK_STATE_CANCELED"), "{last}");
+    assert!(answer.body.contains(": keep-alive\n\n"), "silence is filled");
+}
+
+#[tokio::test]
+async fn an_agent_says_by_its_stop_reason_that_a_task_is_complete_or_that_there_is_none() {
+    let stopped = |reason: &str| Signal::Done { stop: AgentStop::Stopped(Stop::Other(reason.into())), usage: None };
+    let agents = ScriptedAgents::new(move |prompted| vec![vec![text("so"), stopped(&prompted.prompt)]]);
+    for version in BOTH {
+        let gateway = Gateway::new(&agents);
+        let server = TestServer::new(&gateway).await;
+        let task = server.send(version, version.text("m", "completed")).await;
+        assert_eq!(state(&task), "completed");
+        let params = json!({ "message": version.text("m", "message") });
+        let answer = server.call(version, version.method("message/send"), params).await.unwrap();
+        let message = if version == Version::V10 { &answer["message"] } else { &answer };
+        assert_eq!(message["parts"][0]["text"], "so", "{answer}");
+        assert!(message["messageId"].is_string() && message.get("status").is_none());
     }
 }
 

@@ -40,7 +40,8 @@ impl<const IS_NEW: bool> A2a<IS_NEW> {
     /// Reads a stream to its end. The call that waits for a decision, if it ends with one.
     async fn read(&self, stream: Stream, answered: &mut Answered) -> Option<Value> {
         let answer = stream.whole().await;
-        if let Ok(error) = serde_json::from_str::<Value>(&answer.body) {
+        let only = serde_json::from_str::<Value>(answer.body.trim_start_matches("data: "));
+        if let Some(error) = only.ok().filter(|only| only.get("error").is_some()) {
             let is_busy = error["error"].to_string().contains("QUEUE_FULL");
             let kind = if is_busy { FailedKind::Busy } else { FailedKind::Other };
             let told = error["error"]["message"].as_str().unwrap_or_default().to_owned();

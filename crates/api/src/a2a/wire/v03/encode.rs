@@ -95,7 +95,7 @@ fn status(name: &TaskName, status: &Status) -> Value {
     shown
 }
 
-fn message(name: &TaskName, said: &Message) -> Value {
+pub fn message(name: &TaskName, said: &Message) -> Value {
     let role = match said.author {
         Author::User => "user",
         Author::Agent => "agent",

@@ -22,6 +22,15 @@ pub fn answer(answer: &Task) -> Value {
     json!({ "task": task(answer) })
 }
 
+/// A message in that place. It is of no task.
+pub fn message_answer(name: &TaskName, said: &Message) -> Value {
+    let mut shown = message(name, said);
+    if let Some(fields) = shown.as_object_mut() {
+        fields.remove("taskId");
+    }
+    json!({ "message": shown })
+}
+
 pub fn update(name: &TaskName, update: &Update) -> Value {
     match update {
         // That nothing more comes is told by the end of the stream.
