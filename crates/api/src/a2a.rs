@@ -8,6 +8,8 @@ mod card;
 mod error;
 mod fold;
 mod follow;
+#[cfg(test)]
+mod fuzz;
 mod index;
 mod methods;
 mod model;

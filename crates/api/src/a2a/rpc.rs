@@ -161,7 +161,7 @@ struct Head {
     id: Option<Value>,
 }
 
-fn read(text: &str) -> Result<Incoming<'_>, Fault> {
+pub(super) fn read(text: &str) -> Result<Incoming<'_>, Fault> {
     let incoming = jsonrpc::read(text).map_err(|malformed| match malformed {
         Malformed::Unreadable => Fault::new(Reason::Unreadable, "the body is not JSON"),
         Malformed::Invalid(why) => Fault::new(Reason::InvalidRequest, why),

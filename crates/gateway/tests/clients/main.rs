@@ -6,6 +6,7 @@
 #[expect(dead_code, reason = "shared by all suites of this crate; each uses a part")]
 mod support;
 
+mod a2a;
 mod codex;
 mod coding_programs;
 mod departures;
