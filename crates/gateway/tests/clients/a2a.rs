@@ -1,8 +1,5 @@
 //! Libraries of other agents.
 
-use std::thread;
-
-use crate::everyday::gemini;
 use crate::support::home::Home;
 use crate::support::script::Script;
 
@@ -14,13 +11,4 @@ fn a2a_sdk_for_python_works_with_the_demo_agent_in_both_versions() {
 #[test]
 fn a2a_sdks_for_javascript_work_with_the_demo_agent_in_both_versions() {
     Script::node("a2a.mjs").succeeds(&Home::for_serving().serve(), "demo");
-}
-
-#[test]
-fn libraries_of_other_agents_work_with_the_real_gemini_cli() {
-    let (_api, gateway) = gemini();
-    thread::scope(|scope| {
-        scope.spawn(|| Script::python("a2a_sdk.py").succeeds(&gateway, "gemini"));
-        Script::node("a2a.mjs").succeeds(&gateway, "gemini");
-    });
 }
