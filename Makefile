@@ -18,7 +18,7 @@ help:
 	@echo 'make check      format, lints, dependency policy, the rules of the house'
 	@echo 'make bench      the benchmarks; ONLY=name runs one scenario'
 	@echo 'make package    a Debian package, a tarball and the npm package of the client, in dist/'
-	@echo 'make soak       ten minutes of random faults'
+	@echo 'make soak       ten minutes of random faults, a thousand kills'
 	@echo 'make fuzz       ten minutes of mutated inputs for each reader; ONLY=name runs one'
 
 # What needs cargo and nothing else: no Debian packages, no browser, no real agent, no client library. Of the suites that
@@ -40,10 +40,10 @@ test:
 	cargo test --locked --workspace
 	npm --prefix web test
 
-# Ten minutes of random faults instead of half a minute.
+# Ten minutes of random faults instead of half a minute, and a busy gateway killed a thousand times instead of thirty.
 soak:
 	scripts/setup tests
-	GEMBRIDGE_SOAK=long cargo test --locked --package gembridge --test serve -- --nocapture r23
+	GEMBRIDGE_SOAK=long cargo test --locked --package gembridge --test serve --test faults -- --nocapture r23 busy_kills
 
 # Ten minutes of mutated inputs for each reader of what others write, instead of a second. What fails is put into target/fuzz;
 # in fixtures/fuzz/NAME it is run first each time. `make fuzz FUZZ_SECONDS=60`, `make fuzz ONLY=jsonrpc`.

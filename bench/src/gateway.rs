@@ -17,7 +17,7 @@ use crate::measure;
 const KEY: &str = "a-key-of-the-benchmark";
 
 /// The defaults, but for how much may happen at once: one client here is a thousand.
-const CONFIG: &str = r#"
+pub const CONFIG: &str = r#"
 [default]
 agent = "demo"
 
@@ -55,10 +55,14 @@ impl Gateway {
     }
 
     /// Another one in the place of this one, with what it kept.
-    pub fn restart(mut self) -> anyhow::Result<Self> {
+    pub fn restart(self) -> anyhow::Result<Self> {
+        Self::start_in(self.stop()?)
+    }
+
+    /// Ends it; what it kept stays.
+    pub fn stop(mut self) -> anyhow::Result<TempDir> {
         end(&mut self.process);
-        let folder = std::mem::replace(&mut self.folder, tempfile::tempdir()?);
-        Self::start_in(folder)
+        Ok(std::mem::replace(&mut self.folder, tempfile::tempdir()?))
     }
 
     /// A new key, of rank `user` unless an option says otherwise.

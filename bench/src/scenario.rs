@@ -11,6 +11,7 @@ mod kill_under_load;
 mod one_token;
 mod paced;
 mod spawn_vs_pool;
+mod state_folder;
 mod stateless;
 mod thousand_clients;
 mod tool_round;
@@ -41,6 +42,7 @@ pub const SCENARIOS: &[Scenario] = &[
     Scenario { name: history::NAME, about: history::ABOUT, run: history::run },
     Scenario { name: hostile_guest::NAME, about: hostile_guest::ABOUT, run: hostile_guest::run },
     Scenario { name: tool_round::NAME, about: tool_round::ABOUT, run: tool_round::run },
+    Scenario { name: state_folder::NAME, about: state_folder::ABOUT, run: state_folder::run },
     Scenario { name: transcript::NAME, about: transcript::ABOUT, run: transcript::run },
     Scenario { name: ws_bridge::NAME, about: ws_bridge::ABOUT, run: ws_bridge::run },
 ];

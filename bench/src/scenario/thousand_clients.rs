@@ -53,7 +53,7 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
     let mut report = Report::new(NAME, ABOUT);
     report.show_all(&found);
     let [memory, _, first, last, _, typical, longest] = &found;
-    report.worst("memory", memory, Some(Bar::gate_at_most(200.0)));
+    report.worst("memory", memory, Some(Bar::gate_at_most(150.0)));
     report.ratio("first piece: unluckiest : median client", last, first, Some(Bar::gate_at_most(2.0)));
     report.ratio("longest gap with all there: unluckiest : median", longest, typical, Some(Bar::gate_at_most(2.0)));
     report.note("every stream complete and in order, or no score; agents of 1000 sessions start meanwhile");

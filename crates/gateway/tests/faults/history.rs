@@ -26,6 +26,19 @@ pub fn session(state: &Path, id: &str) -> Vec<LogEntry> {
     sessions(state).into_iter().find(|(record, _)| record.id == id).expect("the session is not kept").1
 }
 
+/// The logs of these sessions, in their order.
+pub fn logs(state: &Path, ids: &[String]) -> Vec<Vec<LogEntry>> {
+    let event_loop = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    event_loop.block_on(async {
+        let store = DiskStore::open(state.join("sessions")).unwrap();
+        let mut logs = Vec::new();
+        for id in ids {
+            logs.push(store.read(id.parse().unwrap(), Seq::START, Seq(u64::MAX), 1_000_000).await.unwrap());
+        }
+        logs
+    })
+}
+
 /// The answers, one after the other.
 pub fn text(entries: &[LogEntry]) -> String {
     let texts = entries.iter().filter_map(|entry| match &entry.event {

@@ -11,10 +11,10 @@ use crate::support::run::Ran;
 const ROUNDS: usize = 24;
 
 /// The same moments in every run of the test, as far as the machine allows.
-struct Dice(u64);
+pub struct Dice(pub u64);
 
 impl Dice {
-    fn below(&mut self, limit: u64) -> u64 {
+    pub fn below(&mut self, limit: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;

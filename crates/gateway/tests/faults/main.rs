@@ -5,6 +5,7 @@
 #[expect(dead_code, reason = "shared by all suites of this crate; each uses a part")]
 mod support;
 
+mod busy_kills;
 mod clock;
 mod disk;
 mod failures;

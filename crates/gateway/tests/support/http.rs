@@ -120,6 +120,8 @@ impl Connection {
 /// The events of a streamed completion.
 pub struct Events {
     pub status: u16,
+    /// The session that answers.
+    pub session: Option<String>,
     connection: Connection,
     unread: String,
 }
@@ -137,8 +139,9 @@ pub enum End {
 
 impl Events {
     pub fn begin(mut connection: Connection) -> io::Result<Self> {
-        let (status, _) = connection.head()?;
-        Ok(Self { status, connection, unread: String::new() })
+        let (status, headers) = connection.head()?;
+        let session = headers.into_iter().find(|(name, _)| name.eq_ignore_ascii_case("x-session-id"));
+        Ok(Self { status, session: session.map(|(_, id)| id), connection, unread: String::new() })
     }
 
     /// The data of the next event; `None` at the end of the body.

@@ -4,10 +4,13 @@ use std::fs::{self, DirBuilder, File, Permissions, TryLockError};
 use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use gembridge_core::model::SessionId;
 use gembridge_core::store::StoreError;
 use rusqlite::Connection;
+use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
 
 use super::database;
 use super::files::{failure, private_file};
@@ -24,6 +27,28 @@ impl Drop for FolderLock {
             tracing::warn!(%error, "the lock of the state folder could not be given back");
         }
     }
+}
+
+/// A process that was killed while it started another leaves the lock with that one, until it runs its own program.
+const LONGEST_WAIT: Duration = Duration::from_secs(2);
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+
+/// Takes the lock, again and again for as long as `wait` says so. Whether it was taken.
+fn take(file: &File, mut wait: impl FnMut() -> bool) -> std::io::Result<bool> {
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(true),
+            Err(TryLockError::Error(error)) => return Err(error),
+            Err(TryLockError::WouldBlock) if wait() => {}
+            Err(TryLockError::WouldBlock) => return Ok(false),
+        }
+    }
+}
+
+/// Whether the process that noted itself in the lock file has ended.
+fn is_gone(lock: &Path) -> bool {
+    let owner = fs::read_to_string(lock).ok().and_then(|owner| owner.trim().parse().ok()).and_then(Pid::from_raw);
+    owner.is_some_and(|owner| test_kill_process(owner) == Err(Errno::SRCH))
 }
 
 pub(super) struct Folder {
@@ -70,10 +95,17 @@ impl Folder {
             fs::set_permissions(&self.root, Permissions::from_mode(0o700)).map_err(failed)?;
         }
         let file = private_file().create(true).truncate(false).open(&path).map_err(failed)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(self.in_use(&path)),
-            Err(TryLockError::Error(error)) => return Err(failure(&error)),
+        let mut waited = Duration::ZERO;
+        let taken = take(&file, || {
+            let may_wait = waited < LONGEST_WAIT && is_gone(&path);
+            if may_wait {
+                std::thread::sleep(LOOK_EVERY);
+                waited += LOOK_EVERY;
+            }
+            may_wait
+        });
+        if !taken.map_err(failed)? {
+            return Err(self.in_use(&path));
         }
         // Only for the message of whoever comes second; the lock itself does not need it.
         let noted = file.set_len(0).and_then(|()| write!(&file, "{}", std::process::id()));
@@ -127,4 +159,41 @@ fn private_dir(path: &Path) -> std::io::Result<()> {
 
 fn is_empty(path: &Path) -> std::io::Result<bool> {
     Ok(fs::read_dir(path)?.next().is_none())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_that_a_killed_process_left_with_its_child_is_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lock");
+        let (left, file) = (File::create(&path).unwrap(), File::create(&path).unwrap());
+        left.lock().unwrap();
+        let mut waits = 0;
+        let taken = take(&file, || {
+            waits += 1;
+            if waits == 3 {
+                left.unlock().unwrap();
+            }
+            true
+        });
+        assert!(taken.unwrap());
+        assert_eq!(waits, 3);
+        left.try_lock().unwrap_err();
+    }
+
+    #[test]
+    fn the_owner_of_a_lock_is_gone_once_it_has_ended() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lock");
+        fs::write(&path, std::process::id().to_string()).unwrap();
+        assert!(!is_gone(&path));
+        // Above what Linux gives out.
+        fs::write(&path, (1 << 23).to_string()).unwrap();
+        assert!(is_gone(&path));
+        fs::write(&path, "").unwrap();
+        assert!(!is_gone(&path), "it has the lock, and has not said yet who it is");
+    }
 }
