@@ -5,13 +5,16 @@
 
 use axum::Router;
 use axum::body::Body;
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::identity::RequestId;
 use crate::problem::{Kind, Problem};
+
+/// Client libraries that try again after a failure do not where this says `false`.
+const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 
 /// Writes a problem as a whole response: status, headers and body.
 pub type Render = fn(&Problem, &RequestId) -> Response;
@@ -105,6 +108,9 @@ pub fn json_response(problem: &Problem, body: Vec<u8>) -> Response {
     if let Some(wait) = problem.kind.retry_after() {
         // Rounded up, so that a client that returns exactly then is served.
         headers.insert(header::RETRY_AFTER, HeaderValue::from(wait.as_secs() + u64::from(wait.subsec_nanos() > 0)));
+    }
+    if problem.kind.has_acted() {
+        headers.insert(SHOULD_RETRY, HeaderValue::from_static("false"));
     }
     if problem.kind == Kind::Unauthenticated {
         headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));

@@ -123,6 +123,11 @@ impl Kind {
         }
     }
 
+    /// Whether an agent may have done something for the request: to send it again would have that done twice.
+    pub fn has_acted(self) -> bool {
+        matches!(self, Self::Agent | Self::NoToolCall | Self::NoOutput | Self::Cancelled | Self::TimedOut)
+    }
+
     /// When it may be tried again.
     pub fn retry_after(self) -> Option<Duration> {
         match self {

@@ -21,6 +21,7 @@ mod plan;
 mod properties;
 mod queue_clock;
 mod refused_asks;
+mod repeats;
 mod request;
 mod required_output;
 mod resume;
@@ -46,6 +47,7 @@ pub use fingerprint::{Fingerprint, Growing, Mark};
 pub use history::{FittedHistory, fit, for_prompts, news};
 pub use log_history::LoggedHistory;
 pub use plan::Plan;
+pub use repeats::SentRequest;
 pub use request::{
     AtOnce, CallIds, CallRef, CallResult, Counts, FollowUp, NamedSession, OfferedTool, Request, TokenLimit, ToolChoice,
     Tools,
@@ -53,6 +55,7 @@ pub use request::{
 pub use sink::{AnswerPlace, AnswerSink, Finish, Piece};
 pub use token_count::TokenCount;
 
+use self::repeats::Repeats;
 use self::turn_ledger::TurnLedger;
 use crate::error::Error;
 use crate::model::SessionId;
@@ -79,6 +82,7 @@ pub struct Exchanges {
     catalog: Arc<Catalog>,
     conversations: Arc<Conversations>,
     ledger: TurnLedger,
+    repeats: Repeats,
     config: ExchangeConfig,
     /// Turns that are being ended because their client left, and sessions that are being deleted because nothing was said.
     tasks: TaskTracker,
@@ -89,6 +93,7 @@ impl Exchanges {
         Arc::new(Self {
             conversations: Arc::new(Conversations::new(config.conversations)),
             ledger: TurnLedger::default(),
+            repeats: Repeats::default(),
             sessions,
             catalog,
             config,
@@ -102,6 +107,11 @@ impl Exchanges {
 
     pub fn catalog(&self) -> &Catalog {
         &self.catalog
+    }
+
+    /// What a request is known by, should it be sent again.
+    pub fn mark_of(&self, request: &[u8]) -> Mark {
+        self.conversations.mark_of(request)
     }
 
     /// A session that a client names, if it may see it.

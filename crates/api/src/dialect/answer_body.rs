@@ -85,7 +85,10 @@ impl<E: StreamEncoder> Body for AnswerBody<E> {
                     }
                     Poll::Ready(Some(Ok(Frame::data(bytes))))
                 }
-                None if this.done => Poll::Ready(None),
+                None if this.done => {
+                    this.exchange.delivered();
+                    Poll::Ready(None)
+                }
                 None => this.poll_silence(cx),
             };
         }

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::body::{Body, to_bytes};
+use axum::http::request::Parts;
 use axum::http::{Extensions, HeaderMap, HeaderName, HeaderValue, Response, header};
 use bytes::Bytes;
 use gembridge_core::exchange::{
-    Certainty, Exchange, ExchangeError, ExchangeObserver, NamedSession, Plan, Resolved, TokenCount,
+    Certainty, Exchange, ExchangeError, ExchangeObserver, Mark, NamedSession, Plan, Resolved, SentRequest, TokenCount,
 };
 use gembridge_core::model::SessionId;
 
@@ -22,7 +23,10 @@ const QUEUE: HeaderName = HeaderName::from_static("x-queue-ms");
 const IGNORED: HeaderName = HeaderName::from_static("x-gembridge-ignored");
 const LEFT_OUT: HeaderName = HeaderName::from_static("x-gembridge-left-out");
 const FALLBACK: HeaderName = HeaderName::from_static("x-gembridge-model-fallback");
+const REPEATED: HeaderName = HeaderName::from_static("x-gembridge-repeated");
 const PROCESSING: HeaderName = HeaderName::from_static("openai-processing-ms");
+/// In which the libraries of two vendors say how often they have tried before.
+const RETRIES: &str = "x-stainless-retry-count";
 /// How many headers an answer has, about.
 const HEADERS: usize = 12;
 
@@ -39,6 +43,10 @@ pub(crate) struct Caller {
     pub request: RequestId,
     notes: Option<RequestNotes>,
     received: Instant,
+    /// What the request is known by, should it be sent again.
+    mark: Option<Mark>,
+    /// The client says that it sends it again.
+    is_retry: bool,
     /// What the request was charged, until its turn comes: until then its messages are held here.
     memory: Option<BodyCharge>,
 }
@@ -49,7 +57,15 @@ impl Caller {
         let unknown = || Problem::new(Kind::Internal, "the request came without an identity");
         let identity = known.get::<Identity>().cloned().ok_or_else(unknown)?;
         let (notes, memory) = (known.get().cloned(), known.remove());
-        Ok(Self { dialects, identity, request, notes, received: Instant::now(), memory })
+        Ok(Self { dialects, identity, request, notes, received: Instant::now(), mark: None, is_retry: false, memory })
+    }
+
+    /// The same, with what the headers say of it.
+    pub(crate) fn of_request(dialects: Arc<Dialects>, request: RequestId, parts: &mut Parts) -> Result<Self, Problem> {
+        let mut caller = Self::new(dialects, request, &mut parts.extensions)?;
+        let tries = parts.headers.get(RETRIES).and_then(|count| count.to_str().ok()?.parse::<u32>().ok());
+        caller.is_retry = tries.is_some_and(|tries| tries > 0);
+        Ok(caller)
     }
 
     /// The session of ours that the request names, if it names one.
@@ -71,12 +87,13 @@ impl Caller {
     /// Reads the body with `understand`, in which nothing waits. A large one is read beside the event loop, one at a time:
     /// streams of others do not wait for it, and no more than one is held in its parsed form.
     pub(crate) async fn read<T: Send + 'static>(
-        self,
+        mut self,
         body: Body,
         understand: impl FnOnce(&Self, &Bytes) -> Result<T, Problem> + Send + 'static,
     ) -> Result<(Self, T), Problem> {
         // Under the guard's limit, which has read it.
         let body = to_bytes(body, usize::MAX).await.map_err(|failure| unreadable(&failure))?;
+        self.mark = Some(self.dialects.exchanges.mark_of(&body));
         if body.len() <= LARGE {
             let read = understand(&self, &body)?;
             return Ok((self, read));
@@ -116,7 +133,10 @@ impl Caller {
     }
 
     /// Begins what was planned.
-    pub(crate) fn start(&mut self, plan: Plan) -> Result<Exchange, ExchangeError> {
+    pub(crate) fn start(&mut self, mut plan: Plan) -> Result<Exchange, ExchangeError> {
+        if let Some(mark) = self.mark {
+            plan.sent_as(SentRequest { mark, is_retry: self.is_retry });
+        }
         let observer = self.notes.clone().map(|notes| Box::new(Observer(notes)) as Box<dyn ExchangeObserver>);
         let memory = self.memory.take().map(|charge| Box::new(charge) as Box<dyn Send>);
         self.dialects.exchanges.start(plan, observer, memory)
@@ -130,6 +150,7 @@ impl Caller {
         resolved: &Resolved,
         exchange: &Exchange,
     ) -> Response<Body> {
+        exchange.delivered();
         let mut response = with_type(Body::from(body), HeaderValue::from_static("application/json"));
         self.describe(response.headers_mut(), ignored, resolved, exchange);
         response
@@ -177,6 +198,9 @@ impl Caller {
         if meta.left_out > 0 {
             put(LEFT_OUT, &meta.left_out.to_string());
             tracing::info!(request = %self.request, messages = meta.left_out, "a history did not fit and was cut");
+        }
+        if meta.repeated {
+            put(REPEATED, "true");
         }
         if resolved.fell_back {
             put(FALLBACK, resolved.shown());

@@ -16,7 +16,7 @@ const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, POST, DELETE")
 /// What a page may read of an answer beyond its body.
 pub(crate) const EXPOSED: HeaderValue = HeaderValue::from_static(
     "x-request-id, x-session-id, x-queue-ms, retry-after, x-ratelimit-limit, x-ratelimit-remaining, x-ratelimit-reset, \
-     x-gembridge-ignored, x-gembridge-left-out, x-gembridge-model-fallback, openai-processing-ms",
+     x-gembridge-ignored, x-gembridge-left-out, x-gembridge-model-fallback, x-gembridge-repeated, x-should-retry, openai-processing-ms",
 );
 const ASKS_PRIVATE_NETWORK: HeaderName = HeaderName::from_static("access-control-request-private-network");
 const ALLOWS_PRIVATE_NETWORK: HeaderName = HeaderName::from_static("access-control-allow-private-network");

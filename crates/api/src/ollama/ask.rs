@@ -31,7 +31,7 @@ pub(super) async fn generate(State(dialects): State<Arc<Dialects>>, request: Req
 async fn respond(dialects: Arc<Dialects>, request: Request, kind: Kinds) -> Response<Body> {
     let (mut parts, body) = request.into_parts();
     let id = parts.extensions.get().copied().unwrap_or_else(RequestId::fresh);
-    let answer = match Caller::new(dialects, id, &mut parts.extensions) {
+    let answer = match Caller::of_request(dialects, id, &mut parts) {
         Ok(caller) => answer(caller, &parts.headers, body, kind).await,
         Err(unknown) => Err(unknown),
     };

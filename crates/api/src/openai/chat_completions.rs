@@ -34,6 +34,7 @@ use crate::sse;
             ("openai-processing-ms" = u64, description = "From the request to the head of its answer"),
             ("x-gembridge-ignored" = String, description = "Fields of the request that have no effect"),
             ("x-gembridge-left-out" = u64, description = "How many old messages the agent was not told"),
+            ("x-gembridge-repeated" = String, description = "`true`: the request was sent before, and the turn that it began answers"),
             ("x-gembridge-model-fallback" = String, description = "Who answered in the place of the `model` asked for"),
         )),
         (status = 400, description = "The request cannot be honoured; `param` names the field"),
@@ -49,7 +50,7 @@ use crate::sse;
 pub(super) async fn create(State(dialects): State<Arc<Dialects>>, request: Request) -> Response<Body> {
     let (mut parts, body) = request.into_parts();
     let id = parts.extensions.get().copied().unwrap_or_else(RequestId::fresh);
-    let answer = match Caller::new(dialects, id, &mut parts.extensions) {
+    let answer = match Caller::of_request(dialects, id, &mut parts) {
         Ok(caller) => answer(caller, &parts.headers, body).await,
         Err(unknown) => Err(unknown),
     };

@@ -41,7 +41,7 @@ use crate::sse;
 pub(super) async fn create(State(app): State<Arc<Responses>>, request: Request) -> Response<Body> {
     let (mut parts, body) = request.into_parts();
     let id = parts.extensions.get().copied().unwrap_or_else(RequestId::fresh);
-    let answer = match Caller::new(Arc::clone(&app.dialects), id, &mut parts.extensions) {
+    let answer = match Caller::of_request(Arc::clone(&app.dialects), id, &mut parts) {
         Ok(caller) => answer(&app, caller, &parts.headers, body).await,
         Err(unknown) => Err(unknown),
     };

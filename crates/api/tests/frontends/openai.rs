@@ -9,6 +9,7 @@ mod formats;
 pub mod golden;
 mod models;
 mod queue;
+mod repeats;
 mod streams;
 pub mod support;
 mod tools;

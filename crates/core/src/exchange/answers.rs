@@ -11,8 +11,9 @@ use super::ending::Ending;
 use super::error::ExchangeError;
 use super::plan::{AnswerPlan, Plan};
 use super::queue_clock::QueueClock;
+use super::repeats::SentRequest;
 use super::required_output::Unmet;
-use super::sink::{AnswerPieces, AnswerSink, Finish, Piece, PieceQueue};
+use super::sink::{AnswerPieces, AnswerPlace, AnswerSink, Finish, Piece, PieceQueue};
 use super::start::{RetryContext, StartedAnswer, ask_again, begin, refuse_calls};
 use super::started_turn::StartedTurn;
 use super::token_count::{TokenCount, TokenTally};
@@ -26,6 +27,9 @@ use crate::model::{CallId, Failure, Prompt, SessionId, ToolReturn};
 pub struct Exchange {
     exchanges: Arc<Exchanges>,
     owner: Owner,
+    sent: Option<SentRequest>,
+    /// Where the first answer begins.
+    place: Option<AnswerPlace>,
     choices: Vec<Choice>,
     tally: TokenTally,
     /// The first failure; the other answers are let go.
@@ -51,6 +55,8 @@ pub struct ExchangeMeta {
     pub left_out: usize,
     /// The agent refused the model, and its default answers.
     pub default_model: bool,
+    /// The request was sent before: it is answered by the turn that it began then.
+    pub repeated: bool,
 }
 
 /// Hears what becomes of a request, for logs and metrics. Nothing of what was said is told.
@@ -121,10 +127,10 @@ impl Exchanges {
             }
             checked?;
         }
-        let Plan { owner, answers, options, fingerprint, left_out, .. } = plan;
+        let Plan { owner, answers, options, fingerprint, left_out, sent, .. } = plan;
         let choice = |answer: AnswerPlan| {
             let clock = QueueClock::default();
-            let starting = Box::pin(begin(Arc::clone(self), answer, clock.clone()));
+            let starting = Box::pin(begin(Arc::clone(self), answer, clock.clone(), sent));
             let reader = TurnReader::new(options.clone(), fingerprint.clone());
             Choice { stage: Stage::Waiting(starting), reader: Some(reader), clock }
         };
@@ -133,6 +139,8 @@ impl Exchanges {
         Ok(Exchange {
             exchanges: Arc::clone(self),
             owner,
+            sent,
+            place: None,
             choices,
             tally: TokenTally::default(),
             failure: None,
@@ -150,6 +158,13 @@ impl Exchanges {
 impl Exchange {
     pub fn meta(&self) -> &ExchangeMeta {
         &self.meta
+    }
+
+    /// All of it was handed to the client's connection.
+    pub fn delivered(&self) {
+        if let (Some(sent), Some(place)) = (self.sent, self.place) {
+            self.exchanges.repeats.delivered(&self.owner, sent, place);
+        }
     }
 
     /// How long it waited for its session and for a permit of its agent, up to now.
@@ -298,13 +313,15 @@ impl Exchange {
 
     fn on_started(&mut self, answer: usize, started: Result<StartedAnswer, ExchangeError>, sink: &mut impl AnswerSink) {
         match started {
-            Ok(StartedAnswer { turn, owner, left_out, default_model, waiting, retry }) => {
+            Ok(StartedAnswer { turn, owner, left_out, default_model, repeated, waiting, retry }) => {
                 if answer == 0 {
+                    self.place.get_or_insert(turn.place());
                     self.meta.session = Some(turn.session());
                     self.observe(|observer| observer.session(turn.session()));
                 }
                 self.meta.left_out = self.meta.left_out.max(left_out);
                 self.meta.default_model |= default_model;
+                self.meta.repeated |= repeated;
                 if default_model {
                     sink.default_model(&owner.agent);
                 }
@@ -470,6 +487,9 @@ impl Exchange {
 
 impl Drop for Exchange {
     fn drop(&mut self) {
+        if let (Some(sent), Some(place)) = (self.sent, self.place) {
+            self.exchanges.repeats.lost(&self.owner, sent, place);
+        }
         self.close();
     }
 }

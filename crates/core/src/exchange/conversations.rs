@@ -69,6 +69,11 @@ impl Conversations {
         Fingerprint::new(&self.key)
     }
 
+    /// The fingerprint of bytes as they are.
+    pub fn mark_of(&self, bytes: &[u8]) -> Mark {
+        self.key.mark_of(bytes)
+    }
+
     /// Takes the session that holds exactly this history. Nobody else gets it until it is put back.
     pub fn claim(self: &Arc<Self>, owner: &Owner, mark: Mark) -> Option<Claim> {
         let held = self.lock().take(owner, mark)?;

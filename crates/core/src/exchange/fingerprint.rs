@@ -29,6 +29,12 @@ impl Key {
         hasher.write(opening);
         Self(hasher)
     }
+
+    pub(super) fn mark_of(&self, bytes: &[u8]) -> Mark {
+        let mut hasher = self.0.clone();
+        hasher.write(bytes);
+        Mark(hasher.finish_128())
+    }
 }
 
 /// What is hashed, gathered first: over a long stretch the hash is as fast as memory, but message by message it waits

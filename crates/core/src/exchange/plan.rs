@@ -11,6 +11,7 @@ use super::error::{ExchangeError, Field};
 use super::fingerprint::Fingerprint;
 use super::history::{fit, for_prompts, news};
 use super::output_checker::RequiredOutput;
+use super::repeats::SentRequest;
 use super::request::{FollowUp, NamedSession, Request, ToolChoice};
 use super::resume::Resume;
 use super::token_estimate;
@@ -28,9 +29,17 @@ pub struct Plan {
     /// Everything said so far, where the answer shall be found again.
     pub(super) fingerprint: Option<Fingerprint>,
     pub(super) left_out: usize,
+    /// The request as it came, where it may find the turn that it began before.
+    pub(super) sent: Option<SentRequest>,
 }
 
 impl Plan {
+    /// The request as it came. Should its answer be lost on the way and the client send it again, it finds the turn.
+    pub fn sent_as(&mut self, sent: SentRequest) {
+        // Several answers are begun anew: which of them the client has is not known.
+        self.sent = Some(sent).filter(|_| self.answers.len() == 1);
+    }
+
     /// About how many tokens a model reads of the request.
     pub fn input_tokens(&self) -> u64 {
         token_estimate::tokens(self.options.request)
@@ -224,7 +233,7 @@ impl Exchanges {
             request: token_estimate::of_request(&conversation, &offer.tools)
                 + instruction.as_deref().map_or(0, token_estimate::of_text),
         };
-        Ok(Plan { resolved, owner, answers, options, fingerprint, left_out })
+        Ok(Plan { resolved, owner, answers, options, fingerprint, left_out, sent: None })
     }
 
     /// The conversation as the agent can be told it in a prompt. Of one that has not said yet what it takes, nothing but

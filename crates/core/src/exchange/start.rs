@@ -10,6 +10,7 @@ use super::error::ExchangeError;
 use super::history::{FittedHistory, fit};
 use super::plan::{AnswerPlan, Route};
 use super::queue_clock::QueueClock;
+use super::repeats::{SentRequest, can_be_told_again};
 use super::resume::GoingOn;
 use super::started_turn::{Start, StartedTurn};
 use crate::error::Error;
@@ -26,6 +27,8 @@ pub(super) struct StartedAnswer {
     pub left_out: usize,
     /// The agent refused the model, and its default took over.
     pub default_model: bool,
+    /// The request began this turn when it was sent before.
+    pub repeated: bool,
     /// Calls that wait from before.
     pub waiting: Vec<ClientCall>,
     pub retry: RetryContext,
@@ -43,13 +46,24 @@ pub(super) async fn begin(
     app: Arc<Exchanges>,
     plan: AnswerPlan,
     clock: QueueClock,
+    sent: Option<SentRequest>,
 ) -> Result<StartedAnswer, ExchangeError> {
     let AnswerPlan { owner, route, by, certainty, offer, instruction, history } = plan;
     let starter = TurnStarter { app: &app, by, offer, instruction, clock };
-    match starter.take(route, &owner, &history).await? {
-        Routed::Started(answer) => Ok(*answer),
-        Routed::NeedsNewSession { prompt, left_out } => starter.begin_anew(owner, certainty, prompt, left_out).await,
+    if let Some(sent) = sent
+        && let Some(answer) = starter.repeat(&owner, sent).await?
+    {
+        return Ok(answer);
     }
+    let asked = sent.map(|sent| (owner.clone(), sent));
+    let answer = match starter.take(route, &owner, &history).await? {
+        Routed::Started(answer) => *answer,
+        Routed::NeedsNewSession { prompt, left_out } => starter.begin_anew(owner, certainty, prompt, left_out).await?,
+    };
+    if let Some((owner, sent)) = asked {
+        app.repeats.note(&owner, sent, answer.turn.place());
+    }
+    Ok(answer)
 }
 
 /// What came of a route.
@@ -85,7 +99,15 @@ pub(super) async fn ask_again(
     let clock = retry.clock.clone();
     let starter = TurnStarter { app: &app, by: retry.by, offer: retry.offer.clone(), instruction: None, clock };
     match starter.prompt_after(&handle, after, prompt).await? {
-        Some(turn) => Ok(StartedAnswer { turn, owner, left_out: 0, default_model: false, waiting: Vec::new(), retry }),
+        Some(turn) => Ok(StartedAnswer {
+            turn,
+            owner,
+            left_out: 0,
+            default_model: false,
+            repeated: false,
+            waiting: Vec::new(),
+            retry,
+        }),
         None => Err(Error::MovedOn.into()),
     }
 }
@@ -99,7 +121,7 @@ pub(super) async fn refuse_calls(
 ) -> Result<StartedAnswer, ExchangeError> {
     let refused = SubmitResults { results, unanswered: Unanswered::Wait, by: retry.by };
     let waiting = turn.handle().submit_results(refused).await?.waiting;
-    Ok(StartedAnswer { turn, owner, left_out: 0, default_model: false, waiting, retry })
+    Ok(StartedAnswer { turn, owner, left_out: 0, default_model: false, repeated: false, waiting, retry })
 }
 
 pub(super) struct TurnStarter<'a> {
@@ -111,6 +133,23 @@ pub(super) struct TurnStarter<'a> {
 }
 
 impl TurnStarter<'_> {
+    /// The turn that the same request began before, where that may still be told.
+    async fn repeat(&self, owner: &Owner, sent: SentRequest) -> Result<Option<StartedAnswer>, ExchangeError> {
+        let Some(place) = self.app.repeats.find(owner, sent) else { return Ok(None) };
+        let viewer = Viewer::Principal(owner.principal.clone());
+        let Ok(handle) = self.app.sessions.get(place.session, &viewer).await else { return Ok(None) };
+        let store = self.app.sessions.store();
+        if !can_be_told_again(&handle, store.as_ref(), place).await? {
+            return Ok(None);
+        }
+        tracing::info!(session = %place.session, "a request was sent again; the turn that it began answers it");
+        let owner = handle.owner();
+        let mut turn = StartedTurn::unread_turn(handle, place.turn, Arc::clone(store), self.app.tasks.clone());
+        turn.read_after(place.after);
+        self.clock.admit();
+        Ok(Some(StartedAnswer { repeated: true, ..self.started(turn, owner) }))
+    }
+
     async fn take(&self, route: Route, owner: &Owner, history: &[Message]) -> Result<Routed, ExchangeError> {
         let turn = match route {
             Route::New { prompt } => return Ok(Routed::NeedsNewSession { prompt, left_out: 0 }),
@@ -178,7 +217,7 @@ impl TurnStarter<'_> {
     fn started(&self, turn: StartedTurn, owner: Owner) -> StartedAnswer {
         let retry = RetryContext { offer: self.offer.clone(), by: self.by, clock: self.clock.clone() };
         let left_out = turn.left_out();
-        StartedAnswer { turn, owner, left_out, default_model: false, waiting: Vec::new(), retry }
+        StartedAnswer { turn, owner, left_out, default_model: false, repeated: false, waiting: Vec::new(), retry }
     }
 
     /// The whole conversation, for an agent that has not heard it.
