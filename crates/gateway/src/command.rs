@@ -6,6 +6,7 @@ pub mod config;
 pub mod connect;
 pub mod doctor;
 pub mod keys;
+pub mod launch;
 pub mod man_pages;
 pub mod origins;
 pub mod run;
@@ -87,6 +88,7 @@ fn act(command: &Command, context: &Context) -> CommandResult {
         Command::Run(args) => run::run(args, context),
         Command::Chat(args) => run::chat(args, context),
         Command::Connect(args) => connect::run(args, context),
+        Command::Launch(args) => launch::run(args, context),
         Command::Sessions(command) => sessions::run(command, context),
         Command::Agents(args) => agents::run(args, context),
         Command::Doctor(args) => doctor::run(args, context),
@@ -127,6 +129,7 @@ fn flags(command: &Command) -> Vec<Flag> {
         | Command::Config(_)
         | Command::Keys(_)
         | Command::Origins(_)
+        | Command::Launch(_)
         | Command::Trust(_)
         | Command::Completions(_)
         | Command::ManPages(_)

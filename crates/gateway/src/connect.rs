@@ -16,10 +16,22 @@ pub use dial::{Target, Trust};
 pub use folder::{EditorFolders, Untrusted};
 pub use tls::connector as tls;
 
+use std::path::Path;
+use std::time::Duration;
+
 use anyhow::Context as _;
 use gembridge_process::lines::LineReader;
 
 use crate::exit::CommandResult;
+
+/// Whether the listener at this address proves to be this user's gateway.
+pub async fn is_own_gateway(address: &Address, secret: &Path) -> bool {
+    address.is_of_this_machine()
+        && matches!(tokio::time::timeout(PROOF, dial::proven(address, secret)).await, Ok(Ok(_)))
+}
+
+/// How long a gateway has to prove itself.
+const PROOF: Duration = Duration::from_secs(5);
 
 /// Relays between standard input and output and the gateway, until either ends.
 pub fn run(target: &Target) -> CommandResult {

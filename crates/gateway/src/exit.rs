@@ -15,6 +15,8 @@ pub enum ExitCode {
     NoAgent,
     TimedOut,
     Cancelled,
+    /// As the program that was launched.
+    Program(u8),
 }
 
 impl ExitCode {
@@ -28,6 +30,7 @@ impl ExitCode {
             Self::NoAgent => 3,
             Self::TimedOut => 4,
             Self::Cancelled => 130,
+            Self::Program(code) => code,
         }
     }
 
@@ -39,6 +42,7 @@ impl ExitCode {
             Self::NoAgent => "the agent is not installed, or not logged in",
             Self::TimedOut => "the turn took too long",
             Self::Cancelled => "cancelled, as by Ctrl-C",
+            Self::Program(_) => "as the program that was launched",
         }
     }
 

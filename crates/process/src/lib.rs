@@ -25,6 +25,7 @@
 pub mod child;
 pub mod environment;
 pub mod excerpt;
+pub mod foreground;
 pub mod guard;
 pub mod lines;
 pub mod pool;

@@ -1,7 +1,8 @@
 //! A Gemini API on loopback whose answers the prompt decides, so that the real Gemini CLI runs offline.
 //!
 //! Serves `/v1beta/models/MODEL:streamGenerateContent`, `:generateContent` and `:countTokens`. A user text that holds
-//! `SCRIPT:<json>:END` is obeyed, any other is echoed as `You said: ` and the text, in two chunks. The script:
+//! `SCRIPT:<json>:END` is obeyed, any other is echoed as `You said: ` and the text, in two chunks; the weather of San Francisco is
+//! asked of a tool that tells it. The script:
 //!
 //! ```text
 //! {"calls": [ CALL, CALL, … ]}      one CALL for each model call of the turn, chosen by the model turns since the prompt

@@ -59,6 +59,8 @@ pub enum Command {
     Chat(ChatArgs),
     /// A stdio ACP agent that relays to a gateway, for editors and other ACP clients.
     Connect(ConnectArgs),
+    /// Starts another program with the gateway in the place of its model; nothing of its own settings is changed.
+    Launch(LaunchArgs),
     /// Earlier conversations, out of the agents' own session files.
     #[command(subcommand)]
     Sessions(SessionsCommand),
@@ -158,6 +160,22 @@ pub struct ConnectArgs {
     /// it that does not prove to be your gateway.
     #[arg(long)]
     pub insecure: bool,
+}
+
+#[derive(Debug, Clone, clap::Args)]
+pub struct LaunchArgs {
+    /// `claude`, `codex`, `opencode`, `qwen`, `copilot` or `aider`.
+    #[arg(value_name = "PROGRAM")]
+    pub program: String,
+    /// The model that it asks for: an agent, `agent/model` or a mapped name. Any other name means the default agent.
+    #[arg(long, value_name = "NAME", default_value = "default")]
+    pub model: String,
+    /// Shows what would be set, as lines for a shell, and starts nothing.
+    #[arg(long)]
+    pub print: bool,
+    /// Words for the program itself.
+    #[arg(last = true, value_name = "ARGUMENTS")]
+    pub arguments: Vec<String>,
 }
 
 #[derive(Debug, Clone, clap::Args)]

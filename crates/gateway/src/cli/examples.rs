@@ -69,6 +69,17 @@ When the gateway is restarted, the relay comes back and goes on where it was.
 ",
     ),
     (
+        "launch",
+        "\
+Examples:
+  gembridge launch codex                              Codex CLI, with your default agent in the place of its model
+  gembridge launch claude --model gemini -- -p 'hello'
+  gembridge launch opencode --print                   shows what would be set
+
+A gateway is started if none runs, and ends with the program.
+",
+    ),
+    (
         "chat",
         "\
 Examples:

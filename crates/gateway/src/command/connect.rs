@@ -31,7 +31,7 @@ pub fn run(args: &ConnectArgs, context: &Context) -> CommandResult {
 }
 
 /// The gateway of this user: where it listens, or where the settings would have it listen.
-fn own_gateway(context: &Context) -> Address {
+pub(super) fn own_gateway(context: &Context) -> Address {
     let port = context.config.settings.server.port.0;
     let configured = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     Address::at(local_address::read(&context.config.folders).unwrap_or(configured))
@@ -52,7 +52,6 @@ fn credential(
     address: &Address,
     context: &Context,
 ) -> Result<(Credential, KeySource), CommandError> {
-    let own_file = keys::first_key_path(&context.config.folders);
     let may_be_own = address.is_of_this_machine() && address.scheme() == Scheme::Plain;
     let (key, source) = if let Some(file) = &args.key_file {
         (read(file)?, KeySource::Named)
@@ -62,18 +61,26 @@ fn credential(
         let way_out = "set `GEMBRIDGE_KEY`, or name a file with `--key-file`";
         let why = "your own key is sent to your gateway on this machine only";
         return Err(CommandError::usage(format!("no key for `{address}`; {way_out} ({why})")));
-    } else if let Some(token) = &context.config.settings.auth.bearer_token {
-        (token.reveal().to_owned(), KeySource::Own)
-    } else if own_file.exists() {
-        (read(&own_file)?, KeySource::Own)
     } else {
-        let way_out =
-            "start `gembridge serve`; for a gateway of somebody else set `GEMBRIDGE_KEY`, or use `--key-file`";
-        return Err(CommandError::usage(format!("no gateway has run here yet; {way_out}")));
+        (own_key(context)?, KeySource::Own)
     };
     let credential = Credential::new(&key)
         .ok_or_else(|| CommandError::usage("the key is empty, or holds characters that no key has"))?;
     Ok((credential, source))
+}
+
+/// The operator's own key.
+pub(super) fn own_key(context: &Context) -> Result<String, CommandError> {
+    let file = keys::first_key_path(&context.config.folders);
+    match &context.config.settings.auth.bearer_token {
+        Some(token) => Ok(token.reveal().to_owned()),
+        None if file.exists() => read(&file).map(|key| key.trim().to_owned()),
+        None => {
+            let way_out =
+                "start `gembridge serve`; for a gateway of somebody else set `GEMBRIDGE_KEY`, or use `--key-file`";
+            Err(CommandError::usage(format!("no gateway has run here yet; {way_out}")))
+        }
+    }
 }
 
 fn read(path: &Path) -> Result<String, CommandError> {

@@ -49,7 +49,7 @@ impl Address {
     }
 
     /// What stands in `Host`.
-    pub(super) fn authority(&self) -> &str {
+    pub fn authority(&self) -> &str {
         self.uri.authority().map_or("", |authority| authority.as_str())
     }
 

@@ -124,7 +124,7 @@ async fn tcp(addresses: &[SocketAddr]) -> Result<TcpStream, DialError> {
 
 /// The first listener that proves to be ours. The proof and the key go over one connection, so that nobody can take
 /// the port between the two.
-async fn proven(address: &Address, secret: &Path) -> Result<TcpStream, DialError> {
+pub(super) async fn proven(address: &Address, secret: &Path) -> Result<TcpStream, DialError> {
     let mut failure: Option<DialError> = None;
     // A name may stand for several listeners, and not each of them need be ours.
     for at in addresses(address).await?.into_iter().filter(|at| at.ip().is_loopback()) {

@@ -46,7 +46,7 @@ fn every_program_of_the_documents_works_as_it_is_printed() {
     let completing = python.iter().chain(&javascript).filter(|program| !is_acp(program)).count();
     gateway.wait_for("a completion for each program", |gateway| {
         let log = gateway.stderr();
-        let routes = ["/v1/chat/completions", "/v1/messages", "/api/chat"];
+        let routes = ["/v1/chat/completions", "/v1/responses", "/v1/messages", "/api/chat"];
         let asked: usize = routes.iter().map(|route| log.matches(&format!("route={route} status=200")).count()).sum();
         assert!(asked <= completing, "{}", gateway.stderr());
         (asked == completing).then_some(())

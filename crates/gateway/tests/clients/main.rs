@@ -13,6 +13,7 @@ mod departures;
 mod documents;
 mod errors;
 mod everyday;
+mod launch;
 mod messages;
 mod ollama;
 mod responses;

@@ -158,6 +158,10 @@ fn call(state: &State, method: &str, model: &str, request: &Value, body_bytes: u
     }
     let steps = match script::wanted(request, &mut *state.log()) {
         Wanted::Steps(steps) => steps,
+        Wanted::Echo(text) if text.ends_with(WEATHER) && declares(request, WEATHER_TOOL) => {
+            let args = json!({"location": "San Francisco, CA"});
+            vec![script::Step::Call(json!({"name": WEATHER_TOOL, "args": args}))]
+        }
         Wanted::Echo(text) => vec![script::Step::Text("You said: ".into()), script::Step::Text(text)],
         Wanted::Broken(sentence) => return Reply::error(400, &sentence),
     };
@@ -166,6 +170,16 @@ fn call(state: &State, method: &str, model: &str, request: &Value, body_bytes: u
         "generateContent" => reply::whole(&steps, model),
         _ => Reply::error(404, &format!("there is no method `{method}`")),
     }
+}
+
+/// The question of the Open Responses suite that a model answers with a call.
+const WEATHER: &str = "What's the weather like in San Francisco?";
+const WEATHER_TOOL: &str = "mcp_host-tools_get_weather";
+
+fn declares(request: &Value, function: &str) -> bool {
+    let declared =
+        request["tools"].as_array().into_iter().flatten().filter_map(|tool| tool["functionDeclarations"].as_array());
+    declared.flatten().any(|declared| declared["name"] == function)
 }
 
 fn own_endpoint(method: &Method, state: &State) -> Reply {
