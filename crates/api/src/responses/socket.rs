@@ -25,7 +25,7 @@ use super::stored::Asking;
 use super::{Responses, error};
 use crate::dialect::{Caller, StreamEncoder as _};
 use crate::guard::memory_budget::MemoryAccount;
-use crate::identity::RequestId;
+use crate::identity::{Rank, RequestId};
 use crate::keys::KeyLease;
 use crate::problem::{Kind, Problem};
 use crate::websocket::{Arrived, CloseCode, NotAnUpgrade, Offer, Received, WebSocket};
@@ -47,6 +47,7 @@ const KEPT: KeptLimits = KeptLimits { bytes: 4 << 20, entries: 32 };
     responses(
         (status = 101, description = "A WebSocket"),
         (status = 401, description = "No key, or none that is known"),
+        (status = 403, description = "A key that is not an operator's"),
         (status = 426, description = "Not a request for a WebSocket"),
     )
 )]
@@ -60,6 +61,11 @@ fn switch(app: &Arc<Responses>, asking: &Asking, mut request: Request) -> Result
         Ok(offer) => offer,
         Err(what) => return Ok(not_an_upgrade(what, asking)),
     };
+    // What waits on a connection is charged to no key, and its requests are not counted: a guest's go over HTTP, where both are.
+    if asking.identity.rank == Rank::User {
+        let message = "over a WebSocket this API serves operators alone; send `POST /v1/responses` with this key";
+        return Err(Problem::new(Kind::Forbidden, message));
+    }
     let unmetered = || Problem::new(Kind::Internal, "missing memory account: the guard must run before this handler");
     let memory: MemoryAccount = request.extensions().get().cloned().ok_or_else(unmetered)?;
     if app.draining.is_cancelled() {

@@ -16,8 +16,8 @@ use gembridge_core::test_support::{ScriptedAgents, done, text};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
-use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
+use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
 use super::support::{asking, text_of};
@@ -35,9 +35,13 @@ const KEY: &str = "gb-ann";
 
 impl Guarded {
     fn new(agents: &Arc<ScriptedAgents>) -> Self {
+        Self::of(agents, Rank::Admin)
+    }
+
+    fn of(agents: &Arc<ScriptedAgents>, rank: Rank) -> Self {
         let gateway = Gateway::new(agents);
         let dialects = Dialects::new(gateway.exchanges, DialectConfig::default());
-        let identity = Identity { principal: Principal::new("ann"), rank: Rank::User };
+        let identity = Identity { principal: Principal::new("ann"), rank };
         let keys = Arc::new(KeyTable::new(vec![(Key::given(KEY).digest(), identity)]));
         let guard = Guard::new(GuardConfig { rate: None, ..GuardConfig::default() }, keys);
         let app = routes::app(&guard, [responses::frontend(Responses::new(dialects))]);
@@ -50,9 +54,22 @@ impl Guarded {
 }
 
 async fn connect(server: &Guarded) -> Socket {
+    try_connect(server).await.expect("a socket")
+}
+
+async fn try_connect(server: &Guarded) -> Result<Socket, Error> {
     let mut request = format!("ws://{}/v1/responses", server.address).into_client_request().expect("an address");
     request.headers_mut().insert("authorization", format!("Bearer {KEY}").parse().expect("a header"));
-    connect_async(request).await.expect("a socket").0
+    connect_async(request).await.map(|(socket, _)| socket)
+}
+
+#[tokio::test]
+async fn a_guest_is_sent_to_http_where_its_requests_are_counted() {
+    let agents = ScriptedAgents::new(|_| Vec::new());
+    match try_connect(&Guarded::of(&agents, Rank::User)).await {
+        Err(Error::Http(response)) => assert_eq!(response.status(), 403),
+        other => panic!("{other:?}"),
+    }
 }
 
 async fn send(socket: &mut Socket, mut request: Value) {
