@@ -15,6 +15,7 @@ mod fingerprint;
 mod history;
 mod new_session;
 mod log_history;
+mod observer;
 mod output_checker;
 mod plan;
 #[cfg(test)]
@@ -39,13 +40,14 @@ use std::sync::Arc;
 
 use tokio_util::task::TaskTracker;
 
-pub use answers::{Exchange, ExchangeMeta, ExchangeObserver};
+pub use answers::{Exchange, ExchangeMeta};
 pub use catalog::{Catalog, CatalogConfig, Certainty, Entry, Resolved, UnknownModels, Unlisted};
 pub use conversations::{Claim, ConversationLimits, Conversations, Held, Owner};
 pub use error::{ExchangeError, Field};
 pub use fingerprint::{Fingerprint, Growing, Mark};
 pub use history::{FittedHistory, fit, for_prompts, news};
 pub use log_history::LoggedHistory;
+pub use observer::ExchangeObserver;
 pub use plan::Plan;
 pub use repeats::SentRequest;
 pub use request::{

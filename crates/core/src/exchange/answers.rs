@@ -9,6 +9,7 @@ use super::Exchanges;
 use super::conversations::Owner;
 use super::ending::Ending;
 use super::error::ExchangeError;
+use super::observer::{ExchangeObserver, Watched};
 use super::plan::{AnswerPlan, Plan};
 use super::queue_clock::QueueClock;
 use super::repeats::SentRequest;
@@ -57,27 +58,6 @@ pub struct ExchangeMeta {
     pub default_model: bool,
     /// The request was sent before: it is answered by the turn that it began then.
     pub repeated: bool,
-}
-
-/// Hears what becomes of a request, for logs and metrics. Nothing of what was said is told.
-pub trait ExchangeObserver: Send {
-    fn session(&self, session: SessionId);
-    fn first_piece(&self);
-    fn failed(&self, why: &str);
-    fn ended(&self, tokens: Option<TokenCount>);
-    /// How long it waited, however that ended.
-    fn queued(&self, waited: Duration);
-}
-
-struct Watched {
-    clocks: Vec<QueueClock>,
-    observer: Option<Box<dyn ExchangeObserver>>,
-}
-
-impl Watched {
-    fn waited(&self) -> Duration {
-        self.clocks.iter().map(QueueClock::waited).max().unwrap_or_default()
-    }
 }
 
 /// One answer.
