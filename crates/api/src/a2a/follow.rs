@@ -17,7 +17,7 @@ pub struct Follow {
     fold: Fold,
     phase: Phase,
     end: End,
-    /// Held by whoever can answer the agent's questions.
+    /// Held while this client can answer the agent's questions.
     _presence: Presence,
 }
 

@@ -22,7 +22,7 @@ use super::follow::{End, Follow, Until};
 use super::model::{TaskId, TaskName};
 use crate::identity::Identity;
 
-/// Whoever calls.
+/// The caller.
 pub struct Caller {
     pub app: Arc<A2a>,
     pub identity: Identity,

@@ -117,10 +117,10 @@ pub(super) fn check_media(headers: &HeaderMap) -> Result<(), Problem> {
     Err(Problem::new(Kind::WrongMediaType, message))
 }
 
-/// Whoever the guard found to be calling.
+/// The caller, as the guard identified it.
 pub(super) fn caller(app: Arc<A2a>, known: &axum::http::Extensions) -> Result<Caller, Problem> {
-    let nobody = || Problem::new(Kind::Internal, "missing identity: the guard must run before this handler");
-    let identity = known.get::<Identity>().cloned().ok_or_else(nobody)?;
+    let missing = || Problem::new(Kind::Internal, "missing identity: the guard must run before this handler");
+    let identity = known.get::<Identity>().cloned().ok_or_else(missing)?;
     Ok(Caller { viewer: identity.viewer(), app, identity })
 }
 

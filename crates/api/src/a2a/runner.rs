@@ -1,4 +1,4 @@
-//! Follows each turn of a task to its end, whoever else reads it: a task does not need its client's connection.
+//! Follows each turn of a task to its end, with or without a connected client.
 
 use std::sync::Arc;
 

@@ -118,7 +118,7 @@ pub fn resolve(decisions: Vec<Decision>, pending: &Pending) -> Result<Resolved, 
     Ok(resolved)
 }
 
-/// Results that nobody waits for any more, as the agent can be told of them.
+/// Results of calls that no longer wait, as text for the agent.
 pub fn in_words(decisions: &[Decision]) -> Option<Vec<Content>> {
     let words = decisions.iter().map(|decision| match decision {
         Decision::Confirm { .. } => None,

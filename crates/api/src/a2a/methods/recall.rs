@@ -1,4 +1,4 @@
-//! Tasks of earlier runs, read out of the logs the first time that somebody lists them.
+//! Tasks of earlier runs, read from the logs at the first request for a list.
 
 use std::sync::Arc;
 

@@ -129,7 +129,7 @@ impl Caller {
                 self.follow_turn(found, accepted, reply).await
             }
             Err(fault) => {
-                // Nothing was said in it, and nobody knows its name.
+                // It is empty, and no client knows its id.
                 if is_new && let Err(error) = self.app.sessions().remove(session, &self.viewer).await {
                     tracing::debug!(%session, %error, "a session that could not begin is left behind");
                 }

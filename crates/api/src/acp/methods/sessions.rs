@@ -52,7 +52,7 @@ impl RequestContext {
                 Ok((id, Box::new(Taken { subscription, result, when: When::AtOnce })))
             }
             Err(refusal) => {
-                // Nothing was said in it, and nobody knows its name.
+                // It is empty, and no client knows its id.
                 if let Err(error) = self.app.sessions().remove(id, &self.viewer).await {
                     tracing::debug!(session = %id, %error, "a session that could not begin is left behind");
                 }
