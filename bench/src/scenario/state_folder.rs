@@ -8,7 +8,7 @@ use gembridge_core::log::LogEntry;
 use gembridge_core::model::{
     AgentName, ClientId, Content, Event, Outcome, Principal, Prompt, Seq, SessionId, Stop, Text, Timestamp, TurnId,
 };
-use gembridge_core::store::{SessionRecord, Store as _};
+use gembridge_core::store::{Logs as _, Records as _, SessionRecord};
 use gembridge_store::DiskStore;
 use tempfile::TempDir;
 

@@ -18,7 +18,7 @@ use self::pending::Pending;
 pub(crate) use self::weight::{of_event as weight_of, of_message as weight_of_message, of_prompt as weight_of_prompt};
 use crate::limit::Limits;
 use crate::model::{Event, Frame, Prompt, Seq, Timestamp, TurnId};
-use crate::store::{LogWriter, StoreError};
+use crate::store::{LogWriter, SessionRecord, StoreError};
 
 /// One step of a session with its place in the order.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,6 +42,18 @@ impl LogEntry {
 
 /// Entries that were appended together, shared by everyone who reads them.
 pub type Batch = Arc<[LogEntry]>;
+
+/// Sees what happens in every session: for an audit, for metrics. It changes nothing and stops nothing.
+pub trait LogObserver: Send + Sync {
+    /// Called for each session that comes into memory.
+    fn observe(&self, session: &SessionRecord) -> Box<dyn SessionObserver>;
+}
+
+/// Belongs to the owner of one session's log.
+pub trait SessionObserver: Send {
+    /// Called with what was stored, before readers have it. A session waits for it, so it must be quick.
+    fn appended(&mut self, entries: &[LogEntry]);
+}
 
 /// Where a reader wants to begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -84,6 +96,7 @@ pub struct Older {
 /// The log of one session. Owned by its actor.
 pub struct SessionLog {
     writer: Box<dyn LogWriter>,
+    observer: Option<Box<dyn SessionObserver>>,
     ring: VecDeque<Batch>,
     ring_entries: usize,
     ring_bytes: usize,
@@ -107,6 +120,7 @@ impl SessionLog {
     pub fn new(writer: Box<dyn LogWriter>, last: Seq, tail: Vec<LogEntry>, limits: Limits) -> Self {
         let mut log = Self {
             writer,
+            observer: None,
             ring: VecDeque::new(),
             ring_entries: 0,
             ring_bytes: 0,
@@ -121,6 +135,12 @@ impl SessionLog {
             log.keep(tail.into(), weight);
         }
         log
+    }
+
+    #[must_use]
+    pub(crate) fn observed_by(mut self, observer: Option<Box<dyn SessionObserver>>) -> Self {
+        self.observer = observer;
+        self
     }
 
     pub fn last(&self) -> Seq {
@@ -163,6 +183,9 @@ impl SessionLog {
     pub(crate) fn add(&mut self, entries: &Batch) -> Result<(), StoreError> {
         let Some(last) = entries.last() else { return Ok(()) };
         self.writer.append(entries)?;
+        if let Some(observer) = &mut self.observer {
+            observer.appended(entries);
+        }
         (self.last, self.last_at) = (last.seq, last.at);
         self.pending.note(entries);
         let weight = entries.iter().map(LogEntry::weight).sum();

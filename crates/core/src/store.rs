@@ -1,4 +1,4 @@
-//! The door to what outlives the process: session records and their logs.
+//! What outlives the process: the records of sessions, and their logs.
 
 mod continuity;
 mod memory;
@@ -15,8 +15,25 @@ use crate::log::LogEntry;
 use crate::model::{AgentName, Principal, Seq, SessionId, Timestamp, TurnId};
 
 /// Keeps sessions. One implementation per medium; one test suite runs on each.
-pub trait Store: Send + Sync {
-    /// Begins the log of a new session. Resolves when the record is safe.
+pub trait Store: Records + Logs {}
+
+impl<S: Records + Logs> Store for S {}
+
+/// What is known of each session without reading it. May be far away: nothing waits for it while a turn runs.
+pub trait Records: Send + Sync {
+    /// The records that `principal` owns, or all for `None`; newest change first, at most `limit`.
+    fn list(&self, principal: Option<Principal>, limit: usize)
+    -> BoxFuture<'_, Result<Vec<SessionRecord>, StoreError>>;
+
+    fn record(&self, id: SessionId) -> BoxFuture<'_, Result<SessionRecord, StoreError>>;
+
+    /// Replaces the record. Resolves when it is safe.
+    fn update(&self, record: SessionRecord) -> BoxFuture<'_, Result<(), StoreError>>;
+}
+
+/// What was said in each session. Near to whoever runs the session: a [`LogWriter`] appends without waiting.
+pub trait Logs: Send + Sync {
+    /// Begins a session: its record, and its log. Resolves when the record is safe.
     fn create(&self, record: SessionRecord) -> BoxFuture<'_, Result<Box<dyn LogWriter>, StoreError>>;
 
     /// Opens the log of an earlier session for more. A torn tail is cut off first. `tail` bounds how many of the
@@ -33,17 +50,8 @@ pub trait Store: Send + Sync {
     ) -> BoxFuture<'_, Result<Vec<LogEntry>, StoreError>>;
 
     /// The sequence number just before the first entry of each of the newest turns: what "the last N turns" means
-    /// to [`Store::read`], without reading the turns. At most `turns`, newest last; times are those of the prompts.
+    /// to [`Logs::read`], without reading the turns. At most `turns`, newest last; times are those of the prompts.
     fn turn_starts(&self, id: SessionId, turns: usize) -> BoxFuture<'_, Result<Vec<TurnStart>, StoreError>>;
-
-    /// The records that `principal` owns, or all for `None`; newest change first, at most `limit`.
-    fn list(&self, principal: Option<Principal>, limit: usize)
-    -> BoxFuture<'_, Result<Vec<SessionRecord>, StoreError>>;
-
-    fn record(&self, id: SessionId) -> BoxFuture<'_, Result<SessionRecord, StoreError>>;
-
-    /// Replaces the record. Resolves when it is safe.
-    fn update(&self, record: SessionRecord) -> BoxFuture<'_, Result<(), StoreError>>;
 
     /// Forgets the session, its record and its log.
     fn delete(&self, id: SessionId) -> BoxFuture<'_, Result<(), StoreError>>;

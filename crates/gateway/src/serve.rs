@@ -130,7 +130,9 @@ fn open(
     }
     let live = SessionsConfig { live: settings.limits.sessions.0 as usize };
     let of_guests = agents::guest_limits(Allotment::of(live.live, None), &keys);
-    let sessions = Sessions::new(Arc::new(audit::AuditedStore(store.clone())), setups, live).with_guests(of_guests);
+    let sessions = Sessions::new(Arc::new(store.clone()), setups, live)
+        .with_guests(of_guests)
+        .with_observer(Arc::new(audit::Audit));
     let sessions = Arc::new(sessions.with_tool_host(Arc::new(SettlingToolHost(tools.clone()))));
     let catalog = catalog(&sessions, &served, settings);
     let exchanges = exchanges(&sessions, &catalog, settings);

@@ -5,7 +5,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use gembridge_core::log::LogEntry;
 use gembridge_core::model::{AgentName, Dialect, Event, Frame, Principal, Seq, SessionId, Text, Timestamp, TurnId};
-use gembridge_core::store::{SessionRecord, Store as _, StoreError};
+use gembridge_core::store::{Logs as _, SessionRecord, StoreError};
 use gembridge_store::DiskStore;
 
 const ENTRIES: u64 = 1_000_000;

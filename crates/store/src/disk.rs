@@ -40,7 +40,7 @@ use std::thread::JoinHandle;
 use gembridge_core::BoxFuture;
 use gembridge_core::log::LogEntry;
 use gembridge_core::model::{Principal, Seq, SessionId};
-use gembridge_core::store::{LogWriter, Reopened, SessionRecord, Store, StoreError, TurnStart};
+use gembridge_core::store::{LogWriter, Logs, Records, Reopened, SessionRecord, StoreError, TurnStart};
 
 use self::archive::{Archive, Archiver};
 use self::database::Database;
@@ -48,7 +48,7 @@ use self::files::{Files, RealFiles, failure};
 use self::folder::{Folder, FolderLock};
 use self::import::Import;
 use self::journal::{Journal, Room};
-use self::records::{Change, Records};
+use self::records::{Change, PendingRecords};
 use self::sessions::{Claim, Sessions};
 use self::syncer::Syncer;
 use self::tail::{End, Tail};
@@ -86,7 +86,7 @@ struct Disk {
     _archiver: Archiver,
     syncer: Syncer,
     journal: Arc<Journal>,
-    records: Arc<Records>,
+    records: Arc<PendingRecords>,
     sessions: Arc<Sessions>,
     import: Arc<Import>,
     database: Arc<Database>,
@@ -138,7 +138,7 @@ impl DiskStore {
 
         let newest = Mutex::new(database::newest(&connection)?);
         let (journal, database) = (Arc::new(journal), Arc::new(Database::start(connection)?));
-        let (records, sessions) = (Arc::<Records>::default(), Arc::<Sessions>::default());
+        let (records, sessions) = (Arc::<PendingRecords>::default(), Arc::<Sessions>::default());
         let archive = Archive {
             journal: Arc::clone(&journal),
             database: Arc::clone(&database),
@@ -219,7 +219,7 @@ impl DiskStore {
         let mut read = after;
         while read < until.min(view.archived) && entries.len() < limit {
             let chunk = self.disk.database.run(move |connection| database::chunk(connection, id, read + 1)).await?;
-            tail::decode(record::Records::in_bytes(chunk), read, until, limit, &mut entries)?;
+            tail::decode(record::EntryBodies::in_bytes(chunk), read, until, limit, &mut entries)?;
             let reached = entries.last().map_or(read, |entry| entry.seq.0);
             if reached <= read {
                 return Err(StoreError::Damaged(format!(
@@ -304,7 +304,39 @@ impl Disk {
     }
 }
 
-impl Store for DiskStore {
+impl Records for DiskStore {
+    fn list(
+        &self,
+        principal: Option<Principal>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<SessionRecord>, StoreError>> {
+        Box::pin(async move {
+            self.write_records().await?;
+            self.disk.database.run(move |connection| database::list(connection, principal.as_ref(), limit)).await
+        })
+    }
+
+    fn record(&self, id: SessionId) -> BoxFuture<'_, Result<SessionRecord, StoreError>> {
+        Box::pin(async move {
+            match self.disk.records.get(id) {
+                Some(change) => change.into_record().ok_or(StoreError::Unknown(id)),
+                None => self.disk.database.run(move |connection| database::record(connection, id)).await,
+            }
+        })
+    }
+
+    fn update(&self, record: SessionRecord) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(async move {
+            let is_open = self.disk.sessions.tail(record.id).is_some_and(|tail| !tail.is_deleted());
+            if !is_open {
+                self.record(record.id).await?;
+            }
+            self.disk.change(record.id, Change::Updated(record)).map(drop)
+        })
+    }
+}
+
+impl Logs for DiskStore {
     fn create(&self, record: SessionRecord) -> BoxFuture<'_, Result<Box<dyn LogWriter>, StoreError>> {
         Box::pin(async move {
             let id = record.id;
@@ -375,36 +407,6 @@ impl Store for DiskStore {
             starts.extend(newest);
             starts.drain(..starts.len().saturating_sub(turns));
             Ok(starts)
-        })
-    }
-
-    fn list(
-        &self,
-        principal: Option<Principal>,
-        limit: usize,
-    ) -> BoxFuture<'_, Result<Vec<SessionRecord>, StoreError>> {
-        Box::pin(async move {
-            self.write_records().await?;
-            self.disk.database.run(move |connection| database::list(connection, principal.as_ref(), limit)).await
-        })
-    }
-
-    fn record(&self, id: SessionId) -> BoxFuture<'_, Result<SessionRecord, StoreError>> {
-        Box::pin(async move {
-            match self.disk.records.get(id) {
-                Some(change) => change.into_record().ok_or(StoreError::Unknown(id)),
-                None => self.disk.database.run(move |connection| database::record(connection, id)).await,
-            }
-        })
-    }
-
-    fn update(&self, record: SessionRecord) -> BoxFuture<'_, Result<(), StoreError>> {
-        Box::pin(async move {
-            let is_open = self.disk.sessions.tail(record.id).is_some_and(|tail| !tail.is_deleted());
-            if !is_open {
-                self.record(record.id).await?;
-            }
-            self.disk.change(record.id, Change::Updated(record)).map(drop)
         })
     }
 

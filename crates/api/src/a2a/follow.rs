@@ -7,7 +7,7 @@ use gembridge_core::error::Error;
 use gembridge_core::log::{Backpressure, From};
 use gembridge_core::model::{Seq, Timestamp};
 use gembridge_core::session::{Presence, SessionHandle, SessionReader};
-use gembridge_core::store::Store;
+use gembridge_core::store::Logs;
 
 use super::fold::Fold;
 use super::model::{Task, Update};
@@ -59,7 +59,7 @@ impl Follow {
     /// Reads the entries after `start`.
     pub async fn begin(
         handle: SessionHandle,
-        store: Arc<dyn Store>,
+        logs: Arc<dyn Logs>,
         start: Seq,
         until: Until,
         end: End,
@@ -70,7 +70,7 @@ impl Follow {
             Until::Entry(entry) => entry,
             Until::Now => joined.attachment.last,
         };
-        let reader = SessionReader::new(handle, joined.attachment, store);
+        let reader = SessionReader::new(handle, joined.attachment, logs);
         Ok(Self { reader, fold, phase: Phase::Before(until), end, _presence: joined.presence })
     }
 

@@ -66,8 +66,8 @@ impl Caller {
     /// Reads a task: all of it up to `until`, then what happens.
     pub async fn follow(&self, found: &Found, until: Until, end: End) -> Result<Follow, Fault> {
         let fold = self.fold(&found.name);
-        let store = Arc::clone(self.app.sessions().store());
-        Ok(Follow::begin(found.handle.clone(), store, found.start, until, end, fold).await?)
+        let logs = self.app.sessions().logs();
+        Ok(Follow::begin(found.handle.clone(), logs, found.start, until, end, fold).await?)
     }
 
     fn fold(&self, name: &Arc<TaskName>) -> Fold {
@@ -88,10 +88,10 @@ impl A2a {
     ) -> Result<Vec<(gembridge_core::model::PromptLabel, Seq)>, StoreError> {
         use gembridge_core::model::Event;
 
-        let store = self.sessions().store();
+        let logs = self.sessions().logs();
         let mut labels = Vec::new();
-        for start in store.turn_starts(session, turns).await? {
-            let first = store.read(session, start.after, start.after.next(), 1).await?;
+        for start in logs.turn_starts(session, turns).await? {
+            let first = logs.read(session, start.after, start.after.next(), 1).await?;
             if let Some(Event::Prompted { prompt, .. }) = first.into_iter().next().map(|entry| entry.event)
                 && let Some(label) = prompt.label
             {

@@ -2,7 +2,7 @@
 
 use gembridge_core::log::{Batch, LogEntry};
 use gembridge_core::model::{Seq, SessionId, Timestamp, TurnId};
-use gembridge_core::store::{Store, StoreError, TurnStart};
+use gembridge_core::store::{Logs, StoreError, TurnStart};
 
 use super::error::Refusal;
 use super::wire::ReplayWish;
@@ -57,7 +57,7 @@ pub fn check(wish: &ReplayWish) -> Result<(), Refusal> {
 /// Finds where to begin. The last turns of a log are found without reading it. `begun` is the turn that runs now: those
 /// after it wait, and do not count.
 pub async fn window(
-    store: &dyn Store,
+    logs: &dyn Logs,
     id: SessionId,
     wish: &ReplayWish,
     begun: Option<TurnId>,
@@ -76,7 +76,7 @@ pub async fn window(
     };
     let starts = match wanted.min(MOST_TURNS) {
         0 => Vec::new(),
-        turns => store.turn_starts(id, turns).await?,
+        turns => logs.turn_starts(id, turns).await?,
     };
     let starts = Starts { newest: &starts, is_all: starts.len() < wanted, begun };
     let (after, turn) = starts.first(since, before, wish.limit);

@@ -9,7 +9,7 @@ use gembridge_core::error::Error;
 use gembridge_core::log::{Backpressure, Batch, From, LogEntry};
 use gembridge_core::model::{AgentName, Seq, TurnId, Usage};
 use gembridge_core::session::{Description, Joined, Presence, SessionHandle, SessionReader};
-use gembridge_core::store::Store;
+use gembridge_core::store::Logs;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::sync::oneshot;
@@ -137,7 +137,7 @@ impl Subscription {
     /// Takes a place: everything in the window, then everything that happens.
     pub async fn take(
         handle: SessionHandle,
-        store: Arc<dyn Store>,
+        logs: Arc<dyn Logs>,
         window: Window,
         announce: Announce,
         place: Subscriber,
@@ -161,7 +161,7 @@ impl Subscription {
             after_replay: Vec::new(),
             _presence: presence,
             joined: attachment.last,
-            reader: SessionReader::new(handle, attachment, store),
+            reader: SessionReader::new(handle, attachment, logs),
             phase: Phase::Replay(Box::new(Replay { window, end, announced: Announced::NotYet })),
             successor: None,
         })

@@ -1,8 +1,6 @@
 //! What was said in a session up to the end of one answer, out of its log: for clients that name an answer and keep no
 //! history of their own.
 
-use std::sync::Arc;
-
 use super::Exchanges;
 use crate::error::Error;
 use crate::model::{ClientCall, Event, Message, Seq, SessionId, Timestamp, TurnId};
@@ -56,7 +54,7 @@ impl Exchanges {
 
     async fn history_until(&self, session: SessionId, end: AnswerEnd) -> Result<LoggedHistory, Error> {
         let past = PastTurns {
-            store: Arc::clone(self.sessions.store()),
+            logs: self.sessions.logs(),
             session,
             last: end.last,
             last_turn: end.turn,

@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::log::LogEntry;
 use crate::model::{Event, Outcome, Seq, TurnId};
 use crate::session::{SessionHandle, TurnState};
-use crate::store::Store;
+use crate::store::Logs;
 
 /// A request, byte for byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,7 +113,7 @@ impl Repeats {
 /// anew, and so is one that is cancelled now because its client has left.
 pub(super) async fn can_be_told_again(
     handle: &SessionHandle,
-    store: &dyn Store,
+    logs: &dyn Logs,
     place: AnswerPlace,
 ) -> Result<bool, Error> {
     let now = handle.describe().await?;
@@ -122,7 +122,7 @@ pub(super) async fn can_be_told_again(
     }
     let mut after = place.after;
     loop {
-        let page = store.read(place.session, after, Seq(u64::MAX), PAGE).await?;
+        let page = logs.read(place.session, after, Seq(u64::MAX), PAGE).await?;
         if let Some(outcome) = page.iter().find_map(|entry| end_of(entry, place.turn)) {
             return Ok(matches!(outcome, Outcome::Finished(_)));
         }

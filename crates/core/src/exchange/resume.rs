@@ -1,6 +1,5 @@
 //! Results of calls on their way to the turn that waits for them.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use super::conversations::{Claim, Owner};
@@ -160,8 +159,8 @@ impl TurnStarter<'_> {
             offered?;
         }
         // From here on the turn is this client's again: one that leaves takes it along.
-        let (store, tasks) = (Arc::clone(self.app.sessions.store()), self.app.tasks.clone());
-        let mut turn = StartedTurn::unread_turn(handle, turn, store, tasks);
+        let (logs, tasks) = (self.app.sessions.logs(), self.app.tasks.clone());
+        let mut turn = StartedTurn::unread_turn(handle, turn, logs, tasks);
         self.clock.wait();
         let given = turn.handle().submit_results(SubmitResults { results, unanswered, by: self.by }).await;
         self.clock.admit();

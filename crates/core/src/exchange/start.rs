@@ -138,13 +138,13 @@ impl TurnStarter<'_> {
         let Some(place) = self.app.repeats.find(owner, sent) else { return Ok(None) };
         let viewer = Viewer::Principal(owner.principal.clone());
         let Ok(handle) = self.app.sessions.get(place.session, &viewer).await else { return Ok(None) };
-        let store = self.app.sessions.store();
-        if !can_be_told_again(&handle, store.as_ref(), place).await? {
+        let logs = self.app.sessions.logs();
+        if !can_be_told_again(&handle, logs.as_ref(), place).await? {
             return Ok(None);
         }
         tracing::info!(session = %place.session, "a request was sent again; the turn that it began answers it");
         let owner = handle.owner();
-        let mut turn = StartedTurn::unread_turn(handle, place.turn, Arc::clone(store), self.app.tasks.clone());
+        let mut turn = StartedTurn::unread_turn(handle, place.turn, logs, self.app.tasks.clone());
         turn.read_after(place.after);
         self.clock.admit();
         Ok(Some(StartedAnswer { repeated: true, ..self.started(turn, owner) }))
@@ -335,13 +335,13 @@ impl TurnStarter<'_> {
         prompt.content.extend(self.instruction.as_deref().map(Content::text));
         let submission = Submission { prompt, by: self.by, precondition, offer: Some(self.offer.clone()) };
         let (accepted, attachment) = handle.converse(submission, Backpressure::Own).await?;
-        let (store, tasks) = (Arc::clone(self.app.sessions.store()), self.app.tasks.clone());
+        let (logs, tasks) = (self.app.sessions.logs(), self.app.tasks.clone());
         if accepted.is_admitted {
             self.clock.admit();
         } else {
             self.clock.wait();
         }
-        Ok(StartedTurn::new(handle.clone(), accepted.turn, attachment, store, tasks))
+        Ok(StartedTurn::new(handle.clone(), accepted.turn, attachment, logs, tasks))
     }
 }
 

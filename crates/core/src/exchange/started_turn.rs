@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::log::{Attachment, Batch, LogEntry};
 use crate::model::{Event, Failure, Outcome, Seq, SessionId, TurnId};
 use crate::session::{SessionHandle, SessionReader};
-use crate::store::Store;
+use crate::store::Logs;
 
 /// A turn that was accepted. Dropped before it ended, it is abandoned.
 pub(super) struct StartedTurn {
@@ -41,16 +41,16 @@ impl StartedTurn {
         handle: SessionHandle,
         turn: TurnId,
         attachment: Attachment,
-        store: Arc<dyn Store>,
+        logs: Arc<dyn Logs>,
         tasks: TaskTracker,
     ) -> Self {
-        let reader = SessionReader::new(handle, attachment, store);
+        let reader = SessionReader::new(handle, attachment, logs);
         Self { turn, after: reader.seen(), reader, tasks, left_out: 0, over: false }
     }
 
     /// A turn that runs already, and that nobody reads yet.
-    pub(super) fn unread_turn(handle: SessionHandle, turn: TurnId, store: Arc<dyn Store>, tasks: TaskTracker) -> Self {
-        let reader = SessionReader::closed(handle, store);
+    pub(super) fn unread_turn(handle: SessionHandle, turn: TurnId, logs: Arc<dyn Logs>, tasks: TaskTracker) -> Self {
+        let reader = SessionReader::closed(handle, logs);
         Self { turn, after: reader.seen(), reader, tasks, left_out: 0, over: false }
     }
 

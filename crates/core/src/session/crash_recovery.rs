@@ -6,14 +6,14 @@ use std::collections::BTreeSet;
 use super::journal::{Wait, begun_by, ended_by};
 use crate::log::{Draft, LogEntry};
 use crate::model::{Event, Failure, FailureKind, Outcome, Seq, SessionId, TurnId};
-use crate::store::{Store, StoreError};
+use crate::store::{Logs, StoreError};
 
 /// Entries read at once while going back.
 const STEP: usize = 256;
 
 /// The ends that are missing. Goes back in the log as far as it must to be sure, and no further.
 pub(super) async fn unfinished_turns(
-    store: &dyn Store,
+    logs: &dyn Logs,
     id: SessionId,
     last: Seq,
     last_turn: Option<TurnId>,
@@ -32,7 +32,7 @@ pub(super) async fn unfinished_turns(
     let mut until = tail.first().map_or(last, |entry| Seq(entry.seq.0 - 1));
     while !seen.complete && until > Seq::START {
         let after = Seq(until.0.saturating_sub(STEP as u64));
-        seen.go_back(&store.read(id, after, until, STEP).await?);
+        seen.go_back(&logs.read(id, after, until, STEP).await?);
         until = after;
     }
     Ok(seen.ends())

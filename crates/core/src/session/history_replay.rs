@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use crate::log::{weight_of, weight_of_message};
 use crate::model::{CallId, CallName, Event, Message, Part, Prompt, ReturnedBy, Role, Seq, SessionId, Text, TurnId};
-use crate::store::{Store, StoreError};
+use crate::store::{Logs, StoreError};
 
 /// Where the log is, and how much of it the agent shall hear.
 pub(crate) struct Past {
-    pub store: Arc<dyn Store>,
+    pub logs: Arc<dyn Logs>,
     pub session: SessionId,
     /// The entries up to this one.
     pub last: Seq,
@@ -37,7 +37,7 @@ impl Past {
         let mut until = if self.last_turn == TurnId(0) { Seq::START } else { self.last };
         while until > Seq::START && talk.bytes <= self.budget {
             let after = Seq(until.0.saturating_sub(STEP as u64));
-            for entry in self.store.read(self.session, after, until, STEP).await?.iter().rev() {
+            for entry in self.logs.read(self.session, after, until, STEP).await?.iter().rev() {
                 if let Some(turn) = entry.turn.filter(|turn| *turn <= self.last_turn) {
                     talk.add(turn, &entry.event);
                 }
@@ -51,7 +51,7 @@ impl Past {
     /// How the session began, if that is among the entries up to this one.
     async fn opening(&self, until: Seq) -> Result<Opening, StoreError> {
         let until = until.min(Seq(STEP as u64));
-        let entries = self.store.read(self.session, Seq::START, until, STEP).await?;
+        let entries = self.logs.read(self.session, Seq::START, until, STEP).await?;
         let first = entries.iter().find_map(|entry| match &entry.event {
             Event::Prompted { prompt, .. } => Some(Opening::new(entry.turn, prompt)),
             _ => None,

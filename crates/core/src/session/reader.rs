@@ -1,4 +1,4 @@
-//! The one way to read a session: what is in memory, older pages from the store, then what happens, and again from where
+//! The one way to read a session: what is in memory, older pages from the log that is kept, then what happens, and again from where
 //! it left off when the session let it go.
 
 use std::collections::VecDeque;
@@ -12,12 +12,12 @@ use crate::BoxFuture;
 use crate::error::Error;
 use crate::log::{Attachment, Backpressure, Batch, From, LogEntry, Older};
 use crate::model::Seq;
-use crate::store::{Store, StoreError};
+use crate::store::{Logs, StoreError};
 
 /// Reads a session in order, without gap or double.
 pub struct SessionReader {
     handle: SessionHandle,
-    store: Arc<dyn Store>,
+    logs: Arc<dyn Logs>,
     ready: VecDeque<Batch>,
     source: Source,
     seen: Seq,
@@ -53,8 +53,8 @@ const PAGE_BYTES: usize = 256 << 10;
 
 impl SessionReader {
     /// Goes on from an attachment, its older entries first.
-    pub fn new(handle: SessionHandle, attachment: Attachment, store: Arc<dyn Store>) -> Self {
-        let mut reader = Self::closed(handle, store);
+    pub fn new(handle: SessionHandle, attachment: Attachment, logs: Arc<dyn Logs>) -> Self {
+        let mut reader = Self::closed(handle, logs);
         let first = attachment.snapshot.first().and_then(|batch| batch.first());
         reader.seen = match (attachment.older, first) {
             (Some(older), _) => older.after,
@@ -73,10 +73,10 @@ impl SessionReader {
     }
 
     /// Reads nothing until it is told where.
-    pub fn closed(handle: SessionHandle, store: Arc<dyn Store>) -> Self {
+    pub fn closed(handle: SessionHandle, logs: Arc<dyn Logs>) -> Self {
         Self {
             handle,
-            store,
+            logs,
             ready: VecDeque::new(),
             source: Source::Closed,
             seen: Seq::START,
@@ -187,8 +187,8 @@ impl SessionReader {
     }
 
     fn page(&self, older: Older) -> Page {
-        let (store, id, limit) = (Arc::clone(&self.store), self.handle.id(), self.page_entries);
-        Box::pin(async move { Ok(store.read(id, older.after, older.until, limit).await?) })
+        let (logs, id, limit) = (Arc::clone(&self.logs), self.handle.id(), self.page_entries);
+        Box::pin(async move { Ok(logs.read(id, older.after, older.until, limit).await?) })
     }
 
     fn turn_page(&mut self, entries: Vec<LogEntry>) {

@@ -20,9 +20,9 @@ use crate::admission::{Admission, AdmissionStatus, GuestLimits};
 use crate::driver::{Driver, Resume, SessionSpec, SlashCommands, ToolServer};
 use crate::error::Error;
 use crate::limit::Limits;
-use crate::log::{Draft, LogEntry, SessionLog};
+use crate::log::{Draft, LogEntry, LogObserver, SessionLog};
 use crate::model::{AgentName, Principal, Seq, SessionFacts, SessionId, Timestamp, TurnId};
-use crate::store::{LogWriter, Reopened, SessionRecord, Store, StoreError};
+use crate::store::{LogWriter, Logs, Reopened, SessionRecord, Store, StoreError};
 use crate::tool_host::ToolHost;
 use crate::turn::PermissionPolicy;
 
@@ -65,6 +65,7 @@ pub struct Sessions {
     agents: HashMap<AgentName, AgentSetup>,
     config: SessionsConfig,
     guests: Option<GuestLimits>,
+    observer: Option<Arc<dyn LogObserver>>,
     tool_host: Option<Arc<dyn ToolHost>>,
     /// For the agents of sessions that are brought back; a new one is told its own.
     tool_servers: Vec<ToolServer>,
@@ -144,6 +145,7 @@ impl Sessions {
             agents,
             config,
             guests: None,
+            observer: None,
             tool_host: None,
             tool_servers: Vec::new(),
             overview,
@@ -155,6 +157,13 @@ impl Sessions {
     #[must_use]
     pub fn with_guests(mut self, guests: GuestLimits) -> Self {
         self.guests = Some(guests);
+        self
+    }
+
+    /// Who sees what happens in every session.
+    #[must_use]
+    pub fn with_observer(mut self, observer: Arc<dyn LogObserver>) -> Self {
+        self.observer = Some(observer);
         self
     }
 
@@ -192,6 +201,11 @@ impl Sessions {
 
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.store
+    }
+
+    /// What a reader of a session needs of the store.
+    pub fn logs(&self) -> Arc<dyn Logs> {
+        self.store.clone()
     }
 
     /// Begins a session. Its agent is opened by the first prompt, or by [`SessionHandle::wake`].
@@ -330,7 +344,9 @@ impl Sessions {
         }
         let mut facts = SessionFacts::default();
         past.tail.iter().for_each(|entry| facts.learn(&entry.event));
-        let mut journal = Journal::new(SessionLog::new(writer, past.last, past.tail, setup.limits));
+        let observer = self.observer.as_ref().map(|observer| observer.observe(&record));
+        let log = SessionLog::new(writer, past.last, past.tail, setup.limits).observed_by(observer);
+        let mut journal = Journal::new(log);
         journal.append(past.unfinished)?;
         let (mailbox, commands) = mpsc::channel(MAILBOX);
         let published = Arc::new(PublishedState::of(&record));

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::future::ready;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::{LogWriter, Reopened, SessionRecord, Store, StoreError, TurnStart, check_continuity};
+use super::{LogWriter, Logs, Records, Reopened, SessionRecord, StoreError, TurnStart, check_continuity};
 use crate::BoxFuture;
 use crate::log::LogEntry;
 use crate::model::{Principal, Seq, SessionId, TurnId};
@@ -44,7 +44,34 @@ fn lock(sessions: &Mutex<HashMap<SessionId, Session>>) -> MutexGuard<'_, HashMap
     sessions.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Store for MemoryStore {
+impl Records for MemoryStore {
+    fn list(
+        &self,
+        principal: Option<Principal>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<SessionRecord>, StoreError>> {
+        let sessions = self.lock();
+        let mut records: Vec<_> = sessions
+            .values()
+            .map(|session| &session.record)
+            .filter(|record| principal.as_ref().is_none_or(|owner| *owner == record.principal))
+            .cloned()
+            .collect();
+        records.sort_by_key(|record| std::cmp::Reverse((record.updated, record.id)));
+        records.truncate(limit);
+        Box::pin(ready(Ok(records)))
+    }
+
+    fn record(&self, id: SessionId) -> BoxFuture<'_, Result<SessionRecord, StoreError>> {
+        Box::pin(ready(self.with(id, |session| session.record.clone())))
+    }
+
+    fn update(&self, record: SessionRecord) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(ready(self.with(record.id, |session| session.record = record)))
+    }
+}
+
+impl Logs for MemoryStore {
     fn create(&self, record: SessionRecord) -> BoxFuture<'_, Result<Box<dyn LogWriter>, StoreError>> {
         let id = record.id;
         let mut sessions = self.lock();
@@ -89,31 +116,6 @@ impl Store for MemoryStore {
 
     fn turn_starts(&self, id: SessionId, turns: usize) -> BoxFuture<'_, Result<Vec<TurnStart>, StoreError>> {
         Box::pin(ready(self.with(id, |session| session.turns[session.turns.len().saturating_sub(turns)..].to_vec())))
-    }
-
-    fn list(
-        &self,
-        principal: Option<Principal>,
-        limit: usize,
-    ) -> BoxFuture<'_, Result<Vec<SessionRecord>, StoreError>> {
-        let sessions = self.lock();
-        let mut records: Vec<_> = sessions
-            .values()
-            .map(|session| &session.record)
-            .filter(|record| principal.as_ref().is_none_or(|owner| *owner == record.principal))
-            .cloned()
-            .collect();
-        records.sort_by_key(|record| std::cmp::Reverse((record.updated, record.id)));
-        records.truncate(limit);
-        Box::pin(ready(Ok(records)))
-    }
-
-    fn record(&self, id: SessionId) -> BoxFuture<'_, Result<SessionRecord, StoreError>> {
-        Box::pin(ready(self.with(id, |session| session.record.clone())))
-    }
-
-    fn update(&self, record: SessionRecord) -> BoxFuture<'_, Result<(), StoreError>> {
-        Box::pin(ready(self.with(record.id, |session| session.record = record)))
     }
 
     fn delete(&self, id: SessionId) -> BoxFuture<'_, Result<(), StoreError>> {

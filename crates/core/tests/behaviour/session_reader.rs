@@ -7,7 +7,7 @@ use gembridge_core::limit::Limits;
 use gembridge_core::log::{Backpressure, From};
 use gembridge_core::model::{Event, Seq};
 use gembridge_core::session::{SessionHandle, SessionReader};
-use gembridge_core::store::Store;
+use gembridge_core::store::Logs as _;
 
 use crate::support::test_sessions::{TestSessions, prompt};
 use crate::support::{done, text};

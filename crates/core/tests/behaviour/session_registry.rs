@@ -9,7 +9,7 @@ use gembridge_core::limit::Limits;
 use gembridge_core::log::LogEntry;
 use gembridge_core::model::{Event, FailureKind, Principal, Prompt, Seq, SessionId, Timestamp, TurnId};
 use gembridge_core::session::{SessionsConfig, Viewer};
-use gembridge_core::store::{SessionRecord, Store};
+use gembridge_core::store::{Records as _, SessionRecord};
 use tokio::task::JoinSet;
 
 use crate::support::follow::Reader;

@@ -3,7 +3,7 @@
 use gembridge_core::BoxFuture;
 use gembridge_core::log::LogEntry;
 use gembridge_core::model::{Principal, Seq, SessionId};
-use gembridge_core::store::{LogWriter, Reopened, SessionRecord, Store, StoreError, TurnStart};
+use gembridge_core::store::{LogWriter, Logs, Records, Reopened, SessionRecord, StoreError, TurnStart};
 
 pub struct Forgetful;
 
@@ -11,7 +11,21 @@ fn forgotten<T: Send + 'static>(id: SessionId) -> BoxFuture<'static, Result<T, S
     Box::pin(std::future::ready(Err(StoreError::Unknown(id))))
 }
 
-impl Store for Forgetful {
+impl Records for Forgetful {
+    fn list(&self, _: Option<Principal>, _: usize) -> BoxFuture<'_, Result<Vec<SessionRecord>, StoreError>> {
+        Box::pin(std::future::ready(Ok(Vec::new())))
+    }
+
+    fn record(&self, id: SessionId) -> BoxFuture<'_, Result<SessionRecord, StoreError>> {
+        forgotten(id)
+    }
+
+    fn update(&self, _: SessionRecord) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+}
+
+impl Logs for Forgetful {
     fn create(&self, _: SessionRecord) -> BoxFuture<'_, Result<Box<dyn LogWriter>, StoreError>> {
         Box::pin(std::future::ready(Ok(Box::new(Self) as Box<dyn LogWriter>)))
     }
@@ -26,18 +40,6 @@ impl Store for Forgetful {
 
     fn turn_starts(&self, id: SessionId, _: usize) -> BoxFuture<'_, Result<Vec<TurnStart>, StoreError>> {
         forgotten(id)
-    }
-
-    fn list(&self, _: Option<Principal>, _: usize) -> BoxFuture<'_, Result<Vec<SessionRecord>, StoreError>> {
-        Box::pin(std::future::ready(Ok(Vec::new())))
-    }
-
-    fn record(&self, id: SessionId) -> BoxFuture<'_, Result<SessionRecord, StoreError>> {
-        forgotten(id)
-    }
-
-    fn update(&self, _: SessionRecord) -> BoxFuture<'_, Result<(), StoreError>> {
-        Box::pin(std::future::ready(Ok(())))
     }
 
     fn delete(&self, id: SessionId) -> BoxFuture<'_, Result<(), StoreError>> {

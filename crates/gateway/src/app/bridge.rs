@@ -11,7 +11,7 @@ use gembridge_core::error::Error;
 use gembridge_core::model::{AgentName, Principal, SessionId};
 use gembridge_core::session::{AgentSetup, NewSession, SessionHandle, Sessions, SessionsConfig, Viewer};
 use gembridge_core::store::MemoryStore;
-use gembridge_core::store::{SessionRecord, Store, StoreError};
+use gembridge_core::store::{Logs, SessionRecord, Store, StoreError};
 use gembridge_core::turn::PermissionPolicy;
 use gembridge_drivers::profile::Execution;
 use gembridge_drivers::setup::{DriverSetup, HARMLESS, Spares};
@@ -37,8 +37,8 @@ pub struct Bridge {
 
 impl Bridge {
     /// Where the session's older entries are.
-    pub fn store(&self) -> Arc<dyn Store> {
-        Arc::clone(self.sessions.store())
+    pub fn logs(&self) -> Arc<dyn Logs> {
+        self.sessions.logs()
     }
 
     /// Starts nothing of the agent yet: the first prompt does.

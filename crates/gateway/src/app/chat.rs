@@ -34,7 +34,7 @@ pub async fn chat(bridge: &Bridge, request: &SessionRequest, context: &Context) 
     let commands = Commands::default();
     let input = input(is_attended, style, &commands, context)?;
     let mut conversation =
-        Conversation::join(&bridge.session, bridge.store(), answers, input, &bridge.agent.profile.title).await?;
+        Conversation::join(&bridge.session, bridge.logs(), answers, input, &bridge.agent.profile.title).await?;
     loop {
         commands.replace(completed(bridge).await);
         let line = match conversation.prompt(if is_attended { "> " } else { "" }).await {

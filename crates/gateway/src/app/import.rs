@@ -10,7 +10,7 @@ use gembridge_core::log::LogEntry;
 use gembridge_core::model::{
     AgentName, ClientId, Event, Outcome, Principal, Prompt, Seq, SessionId, Stop, Text, Timestamp, TurnId,
 };
-use gembridge_core::store::{SessionRecord, Store, StoreError};
+use gembridge_core::store::{Logs, SessionRecord, StoreError};
 use gembridge_unified::{Block, Body, Role, UnifiedMessage};
 
 /// What is known of the session, and what was said in it.
@@ -33,7 +33,7 @@ pub struct ImportedLog {
 
 impl Import {
     /// Puts it into the store. The record of the new session.
-    pub async fn store(&self, agent: &str, store: &dyn Store) -> Result<SessionRecord, StoreError> {
+    pub async fn store(&self, agent: &str, logs: &dyn Logs) -> Result<SessionRecord, StoreError> {
         let created = self.log.entries.first().map_or(self.updated, |entry| entry.at.0);
         let record = SessionRecord {
             id: SessionId::new(),
@@ -47,7 +47,7 @@ impl Import {
             created: Timestamp(created),
             updated: Timestamp(self.updated),
         };
-        let mut writer = store.create(record.clone()).await?;
+        let mut writer = logs.create(record.clone()).await?;
         writer.append(&self.log.entries)?;
         writer.sync().await?;
         Ok(record)

@@ -25,7 +25,7 @@ pub async fn run(bridge: &Bridge, request: &RunRequest, context: &Context) -> Co
     let input = if is_attended { Input::plain().map_err(anyhow::Error::from)? } else { Input::none() };
     let answers = Answers::by(request.session.permissions, is_attended);
     let title = &bridge.agent.profile.title;
-    let mut conversation = Conversation::join(&bridge.session, bridge.store(), answers, input, title).await?;
+    let mut conversation = Conversation::join(&bridge.session, bridge.logs(), answers, input, title).await?;
     match conversation.turn(&request.prompt, output.as_mut()).await? {
         Turned::Left => Ok(ExitCode::Cancelled),
         Turned::Ended(Outcome::Interrupted(failure)) => {

@@ -7,7 +7,7 @@ use std::time::Instant;
 use gembridge_core::log::{Backpressure, Batch, From};
 use gembridge_core::model::{Answer, Ask, AskBody, ClientId, Event, Outcome, Prompt, TurnId};
 use gembridge_core::session::{Joined, Presence, SessionHandle, SessionReader};
-use gembridge_core::store::Store;
+use gembridge_core::store::Logs;
 
 use super::bridge::core_error;
 use super::input::{Input, Typed};
@@ -55,7 +55,7 @@ pub struct Conversation<'a> {
 impl<'a> Conversation<'a> {
     pub async fn join(
         session: &'a SessionHandle,
-        store: Arc<dyn Store>,
+        logs: Arc<dyn Logs>,
         answers: Answers,
         input: Input,
         agent: &str,
@@ -66,7 +66,7 @@ impl<'a> Conversation<'a> {
         let presence = (answers != Answers::Nobody).then_some(presence);
         let waiting_for = format!("waiting for {agent}");
         // What stands still for longer than the session waits comes back and reads on.
-        let reader = SessionReader::new(session.clone(), attachment, store).holding_the_agent();
+        let reader = SessionReader::new(session.clone(), attachment, logs).holding_the_agent();
         Ok(Self { session, reader, answers, _presence: presence, input, interrupts, waiting_for })
     }
 

@@ -3,69 +3,28 @@
 use std::time::{Duration, Instant};
 
 use gembridge_api::admin::metrics::names;
-use gembridge_core::BoxFuture;
-use gembridge_core::log::LogEntry;
-use gembridge_core::model::{AgentName, Answer, AnsweredBy, Ask, AskBody, AskId, Event, Principal, Seq, SessionId};
-use gembridge_core::store::{LogWriter, Reopened, SessionRecord, Store, StoreError, TurnStart};
-use gembridge_store::DiskStore;
+use gembridge_core::log::{LogEntry, LogObserver, SessionObserver};
+use gembridge_core::model::{AgentName, Answer, AnsweredBy, Ask, AskBody, AskId, Event, Principal, SessionId};
+use gembridge_core::store::SessionRecord;
 use metrics::Histogram;
 
-/// The sessions on disk, with an eye on what agents ask, who answers, and how long turns take: all of it passes here.
-pub struct AuditedStore(pub DiskStore);
+/// Notes what agents ask, who answers, and how long turns take.
+pub struct Audit;
 
-impl Store for AuditedStore {
-    fn create(&self, record: SessionRecord) -> BoxFuture<'_, Result<Box<dyn LogWriter>, StoreError>> {
-        Box::pin(async move {
-            let inner = self.0.create(record.clone()).await?;
-            Ok(AuditedWriter::over(inner, &record))
+impl LogObserver for Audit {
+    fn observe(&self, session: &SessionRecord) -> Box<dyn SessionObserver> {
+        Box::new(SessionAudit {
+            session: session.id,
+            principal: session.principal.clone(),
+            agent: session.agent.clone(),
+            began: None,
+            turn_seconds: None,
+            open: Vec::new(),
         })
-    }
-
-    fn reopen(&self, id: SessionId, tail: usize) -> BoxFuture<'_, Result<Reopened, StoreError>> {
-        Box::pin(async move {
-            let mut reopened = self.0.reopen(id, tail).await?;
-            reopened.writer = AuditedWriter::over(reopened.writer, &reopened.record);
-            Ok(reopened)
-        })
-    }
-
-    fn read(
-        &self,
-        id: SessionId,
-        after: Seq,
-        until: Seq,
-        limit: usize,
-    ) -> BoxFuture<'_, Result<Vec<LogEntry>, StoreError>> {
-        self.0.read(id, after, until, limit)
-    }
-
-    fn turn_starts(&self, id: SessionId, turns: usize) -> BoxFuture<'_, Result<Vec<TurnStart>, StoreError>> {
-        self.0.turn_starts(id, turns)
-    }
-
-    fn list(
-        &self,
-        principal: Option<Principal>,
-        limit: usize,
-    ) -> BoxFuture<'_, Result<Vec<SessionRecord>, StoreError>> {
-        self.0.list(principal, limit)
-    }
-
-    fn record(&self, id: SessionId) -> BoxFuture<'_, Result<SessionRecord, StoreError>> {
-        self.0.record(id)
-    }
-
-    fn update(&self, record: SessionRecord) -> BoxFuture<'_, Result<(), StoreError>> {
-        self.0.update(record)
-    }
-
-    fn delete(&self, id: SessionId) -> BoxFuture<'_, Result<(), StoreError>> {
-        self.0.delete(id)
     }
 }
 
-struct AuditedWriter {
-    inner: Box<dyn LogWriter>,
+struct SessionAudit {
     session: SessionId,
     principal: Principal,
     agent: AgentName,
@@ -77,13 +36,7 @@ struct AuditedWriter {
     open: Vec<Ask>,
 }
 
-impl AuditedWriter {
-    fn over(inner: Box<dyn LogWriter>, record: &SessionRecord) -> Box<dyn LogWriter> {
-        let (principal, agent) = (record.principal.clone(), record.agent.clone());
-        let (session, open) = (record.id, Vec::new());
-        Box::new(Self { inner, session, principal, agent, began: None, turn_seconds: None, open })
-    }
-
+impl SessionAudit {
     fn note_length(&mut self, turn: Duration) {
         let seconds = self.turn_seconds.get_or_insert_with(|| {
             let agent = self.agent.as_str().to_owned();
@@ -107,9 +60,8 @@ impl AuditedWriter {
     }
 }
 
-impl LogWriter for AuditedWriter {
-    fn append(&mut self, entries: &[LogEntry]) -> Result<(), StoreError> {
-        self.inner.append(entries)?;
+impl SessionObserver for SessionAudit {
+    fn appended(&mut self, entries: &[LogEntry]) {
         for entry in entries {
             match &entry.event {
                 Event::Asked(ask) => self.open.push(Ask::clone(ask)),
@@ -127,11 +79,6 @@ impl LogWriter for AuditedWriter {
                 _ => {}
             }
         }
-        Ok(())
-    }
-
-    fn sync(&mut self) -> BoxFuture<'static, Result<(), StoreError>> {
-        self.inner.sync()
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use gembridge_core::log::LogEntry;
 use gembridge_core::model::{Event, Outcome, Seq, SessionId};
-use gembridge_core::store::{SessionRecord, Store as _};
+use gembridge_core::store::{Logs as _, Records as _, SessionRecord};
 use gembridge_store::DiskStore;
 
 /// The logs of all sessions in a state folder, with their records.

@@ -1,7 +1,7 @@
 //! Sessions on disk: how long they stay.
 
 use gembridge_core::model::Timestamp;
-use gembridge_core::store::Store as _;
+use gembridge_core::store::Records as _;
 use gembridge_store::DiskStore;
 use rustix::process::Signal;
 

@@ -10,7 +10,7 @@ use gembridge_core::log::LogEntry;
 use gembridge_core::model::{
     AgentName, ClientId, Dialect, Event, Frame, Principal, Prompt, Seq, SessionId, Text, Timestamp, TurnId,
 };
-use gembridge_core::store::{LogWriter, SessionRecord, Store, StoreError};
+use gembridge_core::store::{LogWriter, Logs as _, Records as _, SessionRecord, StoreError};
 use gembridge_store::{DiskOptions, DiskStore};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 

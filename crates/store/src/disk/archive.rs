@@ -16,7 +16,7 @@ use super::database::{self, Database, atomically};
 use super::files::failure;
 use super::frame::{Frame, Kind};
 use super::journal::Journal;
-use super::records::{Change, Records};
+use super::records::{Change, PendingRecords};
 use super::segment::{HEADER, Segment};
 use super::sessions::Sessions;
 
@@ -34,7 +34,7 @@ pub(super) struct Archive {
     pub journal: Arc<Journal>,
     pub database: Arc<Database>,
     pub sessions: Arc<Sessions>,
-    pub records: Arc<Records>,
+    pub records: Arc<PendingRecords>,
     pub chunk_bytes: u64,
 }
 

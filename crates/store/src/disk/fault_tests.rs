@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 
 use gembridge_core::log::LogEntry;
 use gembridge_core::model::{AgentName, ClientId, Event, Principal, Prompt, Seq, SessionId, Text, Timestamp, TurnId};
-use gembridge_core::store::{SessionRecord, Store as _, StoreError};
+use gembridge_core::store::{Logs as _, Records as _, SessionRecord, StoreError};
 use rustix::io::Errno;
 use tempfile::TempDir;
 

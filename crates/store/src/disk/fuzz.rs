@@ -69,7 +69,8 @@ fn s31_fuzz_journal_frames() {
         let mut rest = Bytes::copy_from_slice(input);
         let mut read = Vec::new();
         while let Some((frame, length)) = frame::parse(&rest, 0) {
-            let entries = record::Records::in_bytes(frame.payload.clone()).map(|body| record::decode(&body).is_ok());
+            let entries =
+                record::EntryBodies::in_bytes(frame.payload.clone()).map(|body| record::decode(&body).is_ok());
             read.push((format!("{:?}", frame.kind), entries.collect::<Vec<_>>()));
             drop(super::records::Change::of(&frame));
             let mut again = Vec::new();

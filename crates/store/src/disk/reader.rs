@@ -22,7 +22,7 @@ use super::files::failure;
 use super::folder::Folder;
 use super::frame::{Frame, Kind};
 use super::import;
-use super::record::{self, Records};
+use super::record::{self, EntryBodies};
 use super::records::Change;
 use super::segment::{self, Left};
 
@@ -73,7 +73,7 @@ impl DiskReader {
         if folder.exists() {
             // Of an earlier version, and not moved yet.
             let mut last = 0;
-            return import::read(&folder, &mut |records| hand_out(Records::in_bytes(records), &mut last, on));
+            return import::read(&folder, &mut |records| hand_out(EntryBodies::in_bytes(records), &mut last, on));
         }
         let frames = self.frames()?;
         let Some(mut view) = self.view()? else { return Ok(()) };
@@ -81,7 +81,7 @@ impl DiskReader {
         loop {
             let before = last;
             let chunk = view.read(|connection| database::chunk(connection, id, before + 1))?;
-            hand_out(Records::in_bytes(chunk), &mut last, on)?;
+            hand_out(EntryBodies::in_bytes(chunk), &mut last, on)?;
             if last == before {
                 break;
             }
@@ -98,7 +98,7 @@ impl DiskReader {
         let ends: HashMap<_, _> = rows.iter().map(|row| (row.session, row.last)).collect();
         for frame in frames.into_iter().filter(|frame| frame.kind == Kind::Entries) {
             let archived = ends.get(&frame.session).copied().unwrap_or(0);
-            let newer = Records::in_bytes(frame.payload)
+            let newer = EntryBodies::in_bytes(frame.payload)
                 .filter(|body| record::head(body).is_some_and(|head| head.seq > archived));
             *lengths.entry(frame.session).or_default() +=
                 newer.map(|body| (record::PREFIX + body.len()) as u64).sum::<u64>();
@@ -184,7 +184,7 @@ fn percent_encoded(path: &Path) -> OsString {
 
 fn bodies_of(id: SessionId, frames: Vec<Frame>) -> impl Iterator<Item = Bytes> {
     let of_session = frames.into_iter().filter(move |frame| frame.kind == Kind::Entries && frame.session == id);
-    of_session.flat_map(|frame| Records::in_bytes(frame.payload))
+    of_session.flat_map(|frame| EntryBodies::in_bytes(frame.payload))
 }
 
 /// Hands on what follows entry `last`.
@@ -214,7 +214,7 @@ mod tests {
     use std::sync::Arc;
 
     use gembridge_core::model::{AgentName, Event, Principal, Seq, Text, Timestamp};
-    use gembridge_core::store::{LogWriter, Store as _};
+    use gembridge_core::store::{LogWriter, Logs as _};
 
     use super::*;
     use crate::DiskStore;

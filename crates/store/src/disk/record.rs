@@ -105,17 +105,17 @@ impl Formatter for BytesAsText {
 }
 
 /// The bodies of records that follow each other, until the first that is not whole.
-pub(super) struct Records {
+pub(super) struct EntryBodies {
     rest: Bytes,
 }
 
-impl Records {
+impl EntryBodies {
     pub fn in_bytes(bytes: Bytes) -> Self {
         Self { rest: bytes }
     }
 }
 
-impl Iterator for Records {
+impl Iterator for EntryBodies {
     type Item = Bytes;
 
     fn next(&mut self) -> Option<Bytes> {

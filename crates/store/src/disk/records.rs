@@ -15,7 +15,7 @@ use super::database;
 use super::frame::{self, Frame, Kind};
 
 #[derive(Default)]
-pub(super) struct Records {
+pub(super) struct PendingRecords {
     changed: Mutex<HashMap<SessionId, Changed>>,
 }
 
@@ -84,7 +84,7 @@ impl Change {
 /// What is in a transaction; it leaves the memory once that is committed.
 pub(super) struct Written(Vec<(SessionId, u64)>);
 
-impl Records {
+impl PendingRecords {
     fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, Changed>> {
         self.changed.lock().unwrap_or_else(PoisonError::into_inner)
     }

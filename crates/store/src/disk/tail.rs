@@ -9,7 +9,7 @@ use gembridge_core::model::{SessionId, TurnId};
 use gembridge_core::store::{StoreError, TurnStart};
 
 use super::files::failure;
-use super::record::{self, Records};
+use super::record::{self, EntryBodies};
 use super::segment::Segment;
 
 /// Where a log ends.
@@ -141,7 +141,7 @@ impl Piece {
         if end < self.offset + self.len {
             return Err(StoreError::Damaged(format!("`{}` cannot be read any more", self.segment.path.display())));
         }
-        let bodies = frames.iter().flat_map(|frame| Records::in_bytes(frame.payload.clone()));
+        let bodies = frames.iter().flat_map(|frame| EntryBodies::in_bytes(frame.payload.clone()));
         decode(bodies, after, until, limit, entries)
     }
 }

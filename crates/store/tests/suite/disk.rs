@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use gembridge_core::log::LogEntry;
 use gembridge_core::model::{Event, Seq, SessionId, TurnId};
-use gembridge_core::store::{Store as _, StoreError};
+use gembridge_core::store::{Logs as _, Records as _, StoreError};
 use gembridge_store::{DiskOptions, DiskStore};
 use tempfile::TempDir;
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use gembridge_core::model::{SessionId, Timestamp};
-use gembridge_core::store::{Store as _, StoreError};
+use gembridge_core::store::{Logs as _, Records as _, StoreError};
 use gembridge_store::{DiskStore, Retention};
 use tempfile::TempDir;
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 use gembridge_core::model::{Event, Seq, TurnId};
-use gembridge_core::store::Store as _;
+use gembridge_core::store::{Logs as _, Records as _};
 use gembridge_store::DiskStore;
 use tempfile::TempDir;
 

@@ -52,8 +52,8 @@ impl Caller {
     async fn stored(&self, session: SessionId, name: Arc<TaskName>, start: Seq) -> Result<Fold, Fault> {
         let (mut fold, mut after, mut told) = (self.fold(&name), start, Vec::new());
         for _ in 0..MOST_PAGES {
-            let store = self.app.sessions().store();
-            let entries = store.read(session, after, Seq(u64::MAX), PAGE).await.map_err(Error::from)?;
+            let logs = self.app.sessions().logs();
+            let entries = logs.read(session, after, Seq(u64::MAX), PAGE).await.map_err(Error::from)?;
             let Some(last) = entries.last().map(|entry| entry.seq) else { break };
             for entry in &entries {
                 fold.take(entry, &mut told);

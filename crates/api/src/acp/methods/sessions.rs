@@ -74,9 +74,9 @@ impl RequestContext {
         window: Window,
         announce: Announce,
     ) -> Result<Subscription, Refusal> {
-        let store = Arc::clone(self.app.sessions().store());
+        let logs = self.app.sessions().logs();
         let place = self.app.fanouts.join(handle.id());
-        Ok(Subscription::take(handle, store, window, announce, place, |agent| self.app.patience(agent)).await?)
+        Ok(Subscription::take(handle, logs, window, announce, place, |agent| self.app.patience(agent)).await?)
     }
 
     /// A place at a session that is there: with what was before, or from now on.
@@ -85,12 +85,12 @@ impl RequestContext {
         let (window, announce) = match wish {
             Some(wish) => {
                 replay::check(&wish)?;
-                let store = self.app.sessions().store();
+                let logs = self.app.sessions().logs();
                 let (begun, waiting) = match wish.limit {
                     Some(_) => running(&handle).await?,
                     None => (None, 0),
                 };
-                let window = replay::window(store.as_ref(), id, &wish, begun, waiting);
+                let window = replay::window(logs.as_ref(), id, &wish, begun, waiting);
                 (window.await.map_err(gembridge_core::error::Error::from)?, Announce::Yes)
             }
             None => (Window { after: Seq(u64::MAX), ..Window::default() }, Announce::No),

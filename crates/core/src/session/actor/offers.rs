@@ -1,8 +1,6 @@
 //! What the agent is offered: a prompt that comes with tools waits until the agent has read their list, or for as long as
 //! agents of its kind may take.
 
-use std::sync::Arc;
-
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -57,7 +55,7 @@ impl Actor {
             Stage::Idle | Stage::Running { .. } | Stage::Settling { .. } => self.last_turn,
         };
         Past {
-            store: Arc::clone(&self.store),
+            logs: self.store.clone(),
             session: self.record.id,
             last: self.journal.last(),
             last_turn,

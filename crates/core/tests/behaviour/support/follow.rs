@@ -6,7 +6,7 @@ use std::time::Duration;
 use gembridge_core::log::{Attachment, Backpressure, From, LogEntry};
 use gembridge_core::model::{CallId, Event, Outcome, ReturnedBy, Seq, TurnId};
 use gembridge_core::session::SessionHandle;
-use gembridge_core::store::Store;
+use gembridge_core::store::Logs as _;
 use tokio::sync::mpsc;
 
 use super::store::FaultyStore;

@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Waker};
 use gembridge_core::BoxFuture;
 use gembridge_core::log::LogEntry;
 use gembridge_core::model::{Principal, Seq, SessionId};
-use gembridge_core::store::{self, LogWriter, Reopened, SessionRecord, Store, StoreError, TurnStart};
+use gembridge_core::store::{self, LogWriter, Logs, Records, Reopened, SessionRecord, StoreError, TurnStart};
 
 #[derive(Clone, Default)]
 pub struct FaultyStore {
@@ -108,7 +108,21 @@ impl LogWriter for Writer {
     }
 }
 
-impl Store for FaultyStore {
+impl Records for FaultyStore {
+    fn list(&self, owner: Option<Principal>, limit: usize) -> BoxFuture<'_, Result<Vec<SessionRecord>, StoreError>> {
+        self.memory.list(owner, limit)
+    }
+
+    fn record(&self, id: SessionId) -> BoxFuture<'_, Result<SessionRecord, StoreError>> {
+        self.memory.record(id)
+    }
+
+    fn update(&self, record: SessionRecord) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.memory.update(record)
+    }
+}
+
+impl Logs for FaultyStore {
     fn create(&self, record: SessionRecord) -> BoxFuture<'_, Result<Box<dyn LogWriter>, StoreError>> {
         Box::pin(async { Ok(self.writer(self.memory.create(record).await?)) })
     }
@@ -135,18 +149,6 @@ impl Store for FaultyStore {
 
     fn turn_starts(&self, id: SessionId, turns: usize) -> BoxFuture<'_, Result<Vec<TurnStart>, StoreError>> {
         self.memory.turn_starts(id, turns)
-    }
-
-    fn list(&self, owner: Option<Principal>, limit: usize) -> BoxFuture<'_, Result<Vec<SessionRecord>, StoreError>> {
-        self.memory.list(owner, limit)
-    }
-
-    fn record(&self, id: SessionId) -> BoxFuture<'_, Result<SessionRecord, StoreError>> {
-        self.memory.record(id)
-    }
-
-    fn update(&self, record: SessionRecord) -> BoxFuture<'_, Result<(), StoreError>> {
-        self.memory.update(record)
     }
 
     fn delete(&self, id: SessionId) -> BoxFuture<'_, Result<(), StoreError>> {

@@ -5,7 +5,7 @@ use gembridge_core::model::{Seq, SessionId, Timestamp, TurnId};
 use gembridge_core::store::{StoreError, TurnStart};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
-use super::super::record::{self, PREFIX, Records};
+use super::super::record::{self, EntryBodies, PREFIX};
 use super::super::tail::End;
 use super::refusal;
 
@@ -20,7 +20,7 @@ pub(in super::super) fn append(
     let Some(end) = find_end(connection, session)? else { return Ok(0) };
     let mut chunk = Chunk { connection, session, first: end.last + 1, entries: Vec::new(), added: 0 };
     let mut now = end;
-    for body in batches.iter().flat_map(|batch| Records::in_bytes(batch.clone())) {
+    for body in batches.iter().flat_map(|batch| EntryBodies::in_bytes(batch.clone())) {
         let Some(head) = record::head(&body).filter(|head| head.seq > now.last) else { continue };
         if head.seq != now.last + 1 {
             tracing::error!(%session, entry = now.last + 1, "an entry is missing in the journal; what follows it is dropped");
