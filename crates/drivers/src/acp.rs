@@ -9,6 +9,7 @@ pub(crate) mod fence;
 pub(crate) mod launch;
 mod open;
 mod creation_times;
+mod description;
 mod session;
 mod client_rights;
 pub(crate) mod prompt_filter;

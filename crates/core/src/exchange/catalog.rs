@@ -133,7 +133,7 @@ impl Catalog {
             add(name.as_str().to_owned(), name, None);
         }
         for (name, driver) in listed() {
-            for model in driver.offers().iter().flat_map(|offers| &offers.models) {
+            for model in driver.offers().iter().flat_map(|offers| offers.models.iter()) {
                 // A name that cannot be asked for is of no use.
                 let is_offered = !(unlisted.models)(&model.id) && resolve::check_name(&model.id).is_ok();
                 if is_offered && !add(model.id.to_string(), name, None) {

@@ -41,9 +41,9 @@ impl PromptAbilities {
 /// What is true of a session now; it changes as the agent reports changes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionFacts {
-    pub modes: Vec<Mode>,
+    pub modes: Arc<[Mode]>,
     pub mode: Option<Arc<str>>,
-    pub models: Vec<Model>,
+    pub models: Arc<[Model]>,
     pub model: Option<Arc<str>>,
     pub commands: Arc<[Command]>,
     /// Configuration options in the agent's dialect, where it has them.

@@ -93,7 +93,7 @@ impl ClientRights {
 
     /// Leaves only the modes that may be chosen.
     pub(super) fn limit(&self, facts: &mut SessionFacts) {
-        facts.modes.retain(|mode| self.allows_mode(&mode.id));
+        facts.modes = facts.modes.iter().filter(|mode| self.allows_mode(&mode.id)).cloned().collect();
     }
 
     fn check_mode(&self, mode: &str) -> Result<(), Failure> {

@@ -8,12 +8,13 @@ use bytes::Bytes;
 use gembridge_core::driver::{
     AgentSession as _, Change, CloseMode, Opened, Resume, ServerOrigin, SessionSpec, Signal, SlashCommands, ToolServer,
 };
-use gembridge_core::model::{Failure, FailureKind, Model, SessionFacts, Timestamp};
+use gembridge_core::model::{Failure, FailureKind, Timestamp};
 use serde_json::json;
 use tokio::sync::mpsc;
 
 use super::client_methods::{ClientMethods, Work};
 use super::connection::Connection;
+use super::description::{Described, Description};
 use super::encode::Reach;
 use super::fence::Enclosure;
 use super::launch::no_folder;
@@ -21,7 +22,7 @@ use super::process::{AgentProcess, Lease, Premade};
 use super::retry_dedup::RetryDedup;
 use super::routing_table::{Opening, Phase, Tools};
 use super::session::AcpSession;
-use super::{decode, encode, error, wire};
+use super::{encode, error, wire};
 use crate::profile::{Execution, Quirk};
 use crate::setup::Audience;
 use crate::setup::{DriverSetup, Home};
@@ -38,13 +39,10 @@ pub(super) async fn session(setup: &DriverSetup, lease: Lease, spec: SessionSpec
     let ready = match prepared(setup, &process, &spec, lease) {
         Prepared::Ahead(ready) => *ready,
         Prepared::Lease(lease) => match loaded(setup, &process, &spec).await? {
-            Some(half) => half.ready(setup, lease, Resumed::Yes, spec.slash),
-            None => fresh(setup, &process, cwd(setup, &process, &spec)?, &spec).await?.ready(
-                setup,
-                lease,
-                Resumed::No,
-                spec.slash,
-            ),
+            Some(half) => half.ready(lease, Resumed::Yes, spec.slash),
+            None => {
+                fresh(setup, &process, cwd(setup, &process, &spec)?, &spec).await?.ready(lease, Resumed::No, spec.slash)
+            }
         },
     };
     match ready.apply(setup, &spec).await {
@@ -63,7 +61,8 @@ pub(super) async fn ahead(setup: &DriverSetup, process: &Arc<AgentProcess>) -> R
     if let Some(slot) = process.connection().table().slot(&half.name) {
         slot.phase = Phase::Ahead;
     }
-    process.keep_premade(Premade { opened: half.answer, name: half.name, signals: half.signals, folder: half.folder });
+    let Half { name, description, signals, folder } = half;
+    process.keep_premade(Premade { description, name, signals, folder });
     Ok(())
 }
 
@@ -82,9 +81,9 @@ fn prepared(setup: &DriverSetup, process: &Arc<AgentProcess>, spec: &SessionSpec
             if let Some(slot) = process.connection().table().slot(&premade.name) {
                 slot.phase = Phase::Live;
             }
-            let Premade { opened, name, signals, folder: _ } = premade;
-            let half = Half { name, answer: opened, signals, folder: None };
-            Prepared::Ahead(Box::new(half.ready(setup, lease, Resumed::No, spec.slash)))
+            let Premade { description, name, signals, folder: _ } = premade;
+            let half = Half { name, description, signals, folder: None };
+            Prepared::Ahead(Box::new(half.ready(lease, Resumed::No, spec.slash)))
         }
         None => Prepared::Lease(place),
     }
@@ -114,7 +113,7 @@ fn cwd(setup: &DriverSetup, process: &AgentProcess, spec: &SessionSpec) -> Resul
 /// A session that the agent has, before it is anybody's.
 struct Half {
     name: Arc<str>,
-    answer: Bytes,
+    description: Arc<Description>,
     signals: mpsc::Receiver<Vec<Signal>>,
     folder: Option<InnerDir>,
 }
@@ -128,20 +127,18 @@ enum Resumed {
 /// A session that is somebody's. Dropping it takes it out of the process again.
 struct Ready {
     session: AcpSession,
-    answer: Bytes,
     signals: mpsc::Receiver<Vec<Signal>>,
     resumed: Resumed,
 }
 
 impl Half {
-    fn ready(self, setup: &DriverSetup, lease: Lease, resumed: Resumed, slash: SlashCommands) -> Ready {
+    fn ready(self, lease: Lease, resumed: Resumed, slash: SlashCommands) -> Ready {
         let lease = match self.folder {
             Some(folder) => lease.in_folder(folder),
             None => lease,
         };
-        let models = takes(setup, &self.answer);
-        let session = AcpSession::new(lease, self.name, slash, models, wire(&self.answer).as_ref());
-        Ready { session, answer: self.answer, signals: self.signals, resumed }
+        let session = AcpSession::new(lease, self.name, slash, self.description);
+        Ready { session, signals: self.signals, resumed }
     }
 }
 
@@ -206,13 +203,12 @@ async fn new_session(
     add_meta(&mut params, process);
     let _turn = process.turn_to_open().await;
     let answer = process.connection().open("session/new", &params, opening, within(setup)).await?;
-    let opened = read(setup, &answer)?;
-    let Some(name) = opened.session_id else {
+    let Described { id, description } = described(setup, process, &answer)?;
+    let Some(name) = id else {
         return Err(error::protocol(&setup.profile.name, "`session/new` was answered without a session id"));
     };
-    let name = Arc::from(name);
     process.creation_times().note(&name, Timestamp::now());
-    Ok(Half { name, answer, signals, folder: None })
+    Ok(Half { name, description, signals, folder: None })
 }
 
 /// The tool servers in the way that the agent takes them.
@@ -305,7 +301,9 @@ async fn load(
         slot.phase = Phase::Live;
     }
     claim.keep();
-    Ok(Half { name, answer, signals, folder: None })
+    // Some agents answer a load with nothing that can be read.
+    let description = described(setup, process, &answer).map(|described| described.description).unwrap_or_default();
+    Ok(Half { name, description, signals, folder: None })
 }
 
 /// A session that is taken out again unless it came to be.
@@ -356,7 +354,7 @@ async fn next_minute(process: &AgentProcess, resume: &Resume) {
 impl Ready {
     /// Sets what was asked for and is not so already.
     async fn apply(&self, setup: &DriverSetup, spec: &SessionSpec) -> Result<(), Failure> {
-        let facts = facts(&self.answer);
+        let facts = &self.session.description().facts;
         if let Some(model) = &spec.model {
             // An agent that was started with a model says that it has it, whether there is one of that name or not.
             self.session.check_model(model)?;
@@ -380,10 +378,9 @@ impl Ready {
     }
 
     fn opened(self, setup: &DriverSetup, spec: &SessionSpec) -> Opened {
-        let mut facts = facts(&self.answer);
+        let mut facts = self.session.description().facts.clone();
         facts.model = spec.model.clone().or(facts.model);
         facts.mode = self.mode(setup, spec).or(facts.mode);
-        self.session.rights().limit(&mut facts);
         let (agent_session, resumed) = (self.session.name(), self.resumed == Resumed::Yes);
         // With tools of its own it has more to lose than that one turn.
         let forgets_cut_turns = setup.execution == Execution::Chat && setup.profile.has(Quirk::CutTurnsAreForgotten);
@@ -392,27 +389,10 @@ impl Ready {
     }
 }
 
-fn wire(answer: &Bytes) -> Option<wire::SessionOpened<'_>> {
-    serde_json::from_slice(answer).ok()
-}
-
-fn facts(answer: &Bytes) -> SessionFacts {
-    wire(answer).map(|opened| decode::session_facts(&opened)).unwrap_or_default()
-}
-
-/// The models that may be set: those that the agent lists, and those that it is known to take besides.
-fn takes(setup: &DriverSetup, answer: &Bytes) -> Vec<Model> {
-    let mut models = facts(answer).models;
-    // An agent without a list decides for itself.
-    if !models.is_empty() {
-        let besides = setup.profile.model.known.iter().map(|id| id.as_str().into());
-        models.extend(besides.map(|id: Arc<str>| Model { name: Arc::clone(&id), id, description: None }));
-    }
-    models
-}
-
-fn read<'a>(setup: &DriverSetup, answer: &'a Bytes) -> Result<wire::SessionOpened<'a>, Failure> {
-    serde_json::from_slice(answer).map_err(|unread| error::protocol(&setup.profile.name, unread))
+/// What the agent says of the session that it opened.
+fn described(setup: &DriverSetup, process: &AgentProcess, answer: &Bytes) -> Result<Described, Failure> {
+    let describe = |opened: &wire::SessionOpened<'_>| Description::of(opened, &setup.profile, process.rights());
+    process.descriptions().read(answer, describe).map_err(|unread| error::protocol(&setup.profile.name, unread))
 }
 
 fn within(setup: &DriverSetup) -> Duration {

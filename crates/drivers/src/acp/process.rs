@@ -13,6 +13,7 @@ use super::client_methods::AgreedWrite;
 use super::client_rights::ClientRights;
 use super::connection::Connection;
 use super::creation_times::CreationTimes;
+use super::description::{Description, Descriptions};
 use super::fence::Enclosure;
 use crate::profile::{Limits, Quirk};
 use crate::workspace::InnerDir;
@@ -32,6 +33,7 @@ pub(super) struct AgentProcess {
     condemned: AtomicBool,
     vacated: Notify,
     premade: Mutex<Vec<Premade>>,
+    descriptions: Descriptions,
     jobs: Mutex<JoinSet<()>>,
     /// Shared by all processes of the agent, those before this one included.
     creation_times: Arc<CreationTimes>,
@@ -68,7 +70,7 @@ struct Tenancy {
 
 /// A session that was opened ahead of time.
 pub(super) struct Premade {
-    pub opened: bytes::Bytes,
+    pub description: Arc<Description>,
     pub name: Arc<str>,
     pub signals: mpsc::Receiver<Vec<Signal>>,
     pub folder: Option<InnerDir>,
@@ -124,6 +126,7 @@ impl AgentProcess {
             condemned: AtomicBool::new(false),
             vacated: Notify::new(),
             premade: Mutex::default(),
+            descriptions: Descriptions::default(),
             jobs: Mutex::default(),
             creation_times,
             enclosure,
@@ -141,6 +144,10 @@ impl AgentProcess {
 
     pub(super) fn creation_times(&self) -> &CreationTimes {
         &self.creation_times
+    }
+
+    pub(super) fn descriptions(&self) -> &Descriptions {
+        &self.descriptions
     }
 
     pub(super) fn facts(&self) -> &AgentFacts {

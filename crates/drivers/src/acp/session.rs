@@ -15,11 +15,12 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::client_methods::AgreedWrite;
-use super::client_rights::{ClientRights, KnownOption};
+use super::client_rights::ClientRights;
+use super::description::{Description, StandIns};
 use super::process::{AgentProcess, Lease};
 use super::prompt_filter::{self, Files};
 use super::routing_table::{Pending, Purpose};
-use super::{decode, encode, error, wire};
+use super::{encode, error, wire};
 use crate::profile::Quirk;
 
 /// A change of mode or model is answered at once, or the agent hangs.
@@ -32,43 +33,16 @@ pub(super) struct AcpSession {
     slash: SlashCommands,
     /// The agent was told to end the turn that runs.
     told_to_cancel: bool,
-    models: Vec<Model>,
-    stand_ins: StandIns,
-    options: Vec<KnownOption>,
-}
-
-/// Configuration options that stand for the model and the mode, where the agent has no other way to set them.
-#[derive(Clone, Default)]
-struct StandIns {
-    model: Option<Arc<str>>,
-    mode: Option<Arc<str>>,
-}
-
-impl StandIns {
-    fn of(opened: &wire::SessionOpened<'_>, options: &[wire::ConfigOption]) -> Self {
-        let of_category = |category: &str| {
-            let option = options.iter().find(|option| option.category.as_deref() == Some(category))?;
-            Some(option.id.as_str().into())
-        };
-        Self {
-            model: of_category("model").filter(|_| opened.models.is_none()),
-            mode: of_category("mode").filter(|_| opened.modes.is_none()),
-        }
-    }
+    description: Arc<Description>,
 }
 
 impl AcpSession {
-    pub(super) fn new(
-        lease: Lease,
-        name: Arc<str>,
-        slash: SlashCommands,
-        models: Vec<Model>,
-        opened: Option<&wire::SessionOpened<'_>>,
-    ) -> Self {
-        let options = opened.and_then(|opened| opened.config_options).map(decode::config_options).unwrap_or_default();
-        let stand_ins = opened.map(|opened| StandIns::of(opened, &options)).unwrap_or_default();
-        let options = options.iter().map(KnownOption::of).collect();
-        Self { lease, name, slash, told_to_cancel: false, models, stand_ins, options }
+    pub(super) fn new(lease: Lease, name: Arc<str>, slash: SlashCommands, description: Arc<Description>) -> Self {
+        Self { lease, name, slash, told_to_cancel: false, description }
+    }
+
+    pub(super) fn description(&self) -> &Description {
+        &self.description
     }
 
     pub(super) fn name(&self) -> Arc<str> {
@@ -79,19 +53,20 @@ impl AcpSession {
         self.lease.process().rights()
     }
 
-    /// A change of this session, on its way.
     /// Whether the agent is known to have no such model.
     pub(super) fn check_model(&self, model: &Arc<str>) -> Result<(), Failure> {
-        checked(&self.models, &Change::Model(Arc::clone(model)))
+        checked(&self.description.models, &Change::Model(Arc::clone(model)))
     }
 
+    /// A change of this session, on its way.
     pub(super) fn changing(&self, change: Change) -> BoxFuture<'static, Result<Changed, Failure>> {
-        if let Err(failure) = self.rights().check(&change, &self.options).and_then(|()| checked(&self.models, &change))
-        {
+        let Description { models, options, .. } = self.description();
+        if let Err(failure) = self.rights().check(&change, options).and_then(|()| checked(models, &change)) {
             return Box::pin(std::future::ready(Err(failure)));
         }
-        let (process, name, stand_ins) = (Arc::clone(self.lease.process()), self.name(), self.stand_ins.clone());
-        Box::pin(async move { changed(&process, &name, &stand_ins, change).await })
+        let (process, name) = (Arc::clone(self.lease.process()), self.name());
+        let description = Arc::clone(&self.description);
+        Box::pin(async move { changed(&process, &name, &description.stand_ins, change).await })
     }
 
     fn has(&self, quirk: Quirk) -> bool {

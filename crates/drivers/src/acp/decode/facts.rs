@@ -25,13 +25,12 @@ pub(in crate::acp) fn agent_facts(initialized: &wire::Initialized, raw: &Bytes) 
 }
 
 /// Modes and models, from the fields that have them or from the options that stand for them.
-pub(in crate::acp) fn session_facts(opened: &wire::SessionOpened<'_>) -> SessionFacts {
+pub(in crate::acp) fn session_facts(opened: &wire::SessionOpened<'_>, options: &[wire::ConfigOption]) -> SessionFacts {
     let mut facts = SessionFacts { options: opened.config_options.map(opaque), ..SessionFacts::default() };
-    let options = opened.config_options.map(config_options).unwrap_or_default();
     if let Some(modes) = &opened.modes {
         facts.mode = modes.current_mode_id.as_deref().map(Into::into);
         facts.modes = modes.available_modes.iter().map(mode).collect();
-    } else if let Some(option) = of_category(&options, "mode") {
+    } else if let Some(option) = of_category(options, "mode") {
         facts.mode = current(option).map(Into::into);
         facts.modes = values(option)
             .map(|(id, value)| Mode { id: id.into(), name: name(value, id).into(), description: described(value) })
@@ -40,7 +39,7 @@ pub(in crate::acp) fn session_facts(opened: &wire::SessionOpened<'_>) -> Session
     if let Some(models) = &opened.models {
         facts.model = models.current_model_id.as_deref().map(Into::into);
         facts.models = models.available_models.iter().map(model).collect();
-    } else if let Some(option) = of_category(&options, "model") {
+    } else if let Some(option) = of_category(options, "model") {
         facts.model = current(option).map(Into::into);
         facts.models = values(option)
             .map(|(id, value)| Model { id: id.into(), name: name(value, id).into(), description: described(value) })

@@ -30,9 +30,9 @@ fn agent_facts() -> AgentFacts {
 fn session_facts() -> SessionFacts {
     let mode = |id: &str| Mode { id: id.into(), name: id.into(), description: None };
     SessionFacts {
-        modes: vec![mode("default"), mode("plan")],
+        modes: [mode("default"), mode("plan")].into(),
         mode: Some("default".into()),
-        models: vec![Model { id: "m1".into(), name: "One".into(), description: Some("the first".into()) }],
+        models: [Model { id: "m1".into(), name: "One".into(), description: Some("the first".into()) }].into(),
         model: Some("m1".into()),
         ..SessionFacts::default()
     }
