@@ -42,12 +42,17 @@ pub enum FoundBy {
     UsualPlace,
     /// It is a part of our own binary.
     OwnBinary,
+    /// The operator's configuration gave the address of a server; it stands in the place of the program.
+    Address,
 }
 
 /// Looks for one agent. `own_binary` is the program that a built-in agent runs in.
 pub fn detect(profile: &Profile, environment: &Environment, probe: &dyn Probe, own_binary: &Path) -> Detection {
     let mut search = Search { environment, probe, warnings: Vec::new() };
-    let found = if profile.command.own_binary {
+    let address = profile.a2a.as_ref().and_then(|a2a| a2a.address.as_ref());
+    let found = if let Some(address) = address {
+        Some(Found { program: PathBuf::from(address.to_string()), by: FoundBy::Address })
+    } else if profile.command.own_binary {
         Some(Found { program: own_binary.to_owned(), by: FoundBy::OwnBinary })
     } else {
         search.by_variable(profile).or_else(|| search.by_names(profile))

@@ -19,6 +19,7 @@ mod turn;
 mod wire;
 
 pub use capabilities::{Capabilities, capabilities};
+pub(crate) use decode::{tool_kind, tool_title};
 pub use driver::HeadlessDriver;
 pub use execute::{ExecuteRequest, Executed, Observer, SessionChoice, execute};
 pub use extract::extract_json;

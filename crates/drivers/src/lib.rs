@@ -6,5 +6,6 @@ pub mod detect;
 pub mod setup;
 pub mod acp;
 pub mod headless;
+pub mod a2a;
 pub mod workspace;
 pub mod title;

@@ -1,5 +1,6 @@
 //! The typed form of `agents/*.toml`: an agent is data. From a profile and a given environment comes a launch, without any I/O.
 
+mod a2a;
 mod builtin;
 mod configured;
 mod error;
@@ -18,6 +19,7 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 
+pub use a2a::{A2a, CancelBy};
 pub use configured::{AgentConfig, LimitsConfig};
 pub use error::{FileError, ProfileError};
 pub use guest::{Fence, HomeOwner, Reach};
@@ -94,6 +96,8 @@ pub struct Profile {
     pub fence: Fence,
     /// How it runs with the driver `headless`; an agent that cannot leaves it out.
     pub headless: Option<Headless>,
+    /// How it is reached with the driver `a2a`; an agent that is no A2A server leaves it out.
+    pub a2a: Option<A2a>,
     /// What the operator chose; a built-in profile has the defaults.
     #[serde(skip)]
     pub chosen: Chosen,
@@ -106,6 +110,8 @@ pub enum Driver {
     Acp,
     /// One process per turn, with events as lines of JSON.
     Headless,
+    /// A server that speaks A2A, at an address or started by us.
+    A2a,
 }
 
 impl Driver {
@@ -113,6 +119,7 @@ impl Driver {
         match self {
             Self::Acp => "acp",
             Self::Headless => "headless",
+            Self::A2a => "a2a",
         }
     }
 }
@@ -396,6 +403,11 @@ impl Profile {
     pub fn shares_chat_folder(&self) -> bool {
         let is_safe = self.tools.in_chat == ChatTools::Off && !self.has(Quirk::SessionsAreKeptByFolder);
         self.chosen.shared_chat_folder.unwrap_or(is_safe)
+    }
+
+    /// It is a server that runs already, and no program of ours.
+    pub fn is_at_address(&self) -> bool {
+        self.a2a.as_ref().is_some_and(|a2a| a2a.address.is_some())
     }
 
     pub fn has(&self, quirk: Quirk) -> bool {

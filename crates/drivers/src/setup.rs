@@ -14,6 +14,7 @@ use gembridge_core::limit::Limits;
 use gembridge_core::model::{AgentFacts, Failure, ToolKind};
 use gembridge_process::{PoolStatus, RestartPolicy, Spawner};
 
+use crate::a2a::A2aDriver;
 use crate::acp::{self, AcpDriver};
 use crate::headless::HeadlessDriver;
 use crate::profile::{self, ApprovalMode, Environment, Execution, LoginFound, Profile, Sandbox, Trust, Version};
@@ -137,6 +138,10 @@ impl DriverSetup {
                 let headless = self.profile.headless.clone().unwrap_or_default();
                 Arc::new(HeadlessDriver::new(self, headless))
             }
+            profile::Driver::A2a => {
+                let a2a = self.profile.a2a.clone().unwrap_or_default();
+                Arc::new(A2aDriver::new(self, a2a))
+            }
         }
     }
 
@@ -146,6 +151,10 @@ impl DriverSetup {
             profile::Driver::Acp => acp::greet(self).await,
             // There is no handshake: that it is installed is all that can be known without a prompt.
             profile::Driver::Headless => Ok(AgentFacts::default()),
+            profile::Driver::A2a => {
+                let a2a = self.profile.a2a.clone().unwrap_or_default();
+                A2aDriver::new(self.clone(), a2a).greet().await
+            }
         }
     }
 }

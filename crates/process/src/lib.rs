@@ -37,6 +37,7 @@ pub mod tag;
 
 mod procfs;
 
+pub use child::secrets::Secrets;
 pub use child::{Begun, Child, Exit, ExitWatch, Handle, StderrTail, StopPlan, TreeMemory, WriteError, Writer};
 pub use environment::Environment;
 pub use excerpt::escape_excerpt;

@@ -3,6 +3,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "a test kit starts the programs it fakes")]
 
+pub mod a2a_server;
 pub mod fake_agent;
 pub mod fuzz;
 pub mod gemini_api;

@@ -245,9 +245,13 @@ fn no_test_is_ignored() {
 
 #[test]
 fn every_protocol_folder_has_the_same_four_files() {
-    for folder in
-        ["crates/api/src/acp", "crates/api/src/openai", "crates/drivers/src/acp", "crates/drivers/src/headless"]
-    {
+    for folder in [
+        "crates/api/src/acp",
+        "crates/api/src/openai",
+        "crates/drivers/src/acp",
+        "crates/drivers/src/headless",
+        "crates/drivers/src/a2a",
+    ] {
         for part in ["wire.rs", "decode.rs", "encode.rs", "error.rs"] {
             assert!(root().join(folder).join(part).exists(), "{folder}/{part} is missing");
         }

@@ -19,6 +19,8 @@ pub enum VersionError {
     Spawn(#[from] SpawnError),
     #[error(transparent)]
     Output(#[from] LineError),
+    #[error("`{program}` is the address of a server, which is not asked")]
+    Address { program: String },
     #[error("`{program} {args}` did not answer within {DEADLINE:?}")]
     Silent { program: String, args: String },
     #[error("`{program} {args}` printed no version")]
@@ -34,6 +36,9 @@ pub async fn version_of(
 ) -> Result<Version, VersionError> {
     let args = &profile.command.version_args;
     let shown = || (program.display().to_string(), args.join(" "));
+    if profile.is_at_address() {
+        return Err(VersionError::Address { program: shown().0 });
+    }
     let environment = profile.version_environment(program, environment);
     let environment =
         environment.into_iter().fold(ChildEnvironment::default(), |all, (name, value)| all.with(name, value));

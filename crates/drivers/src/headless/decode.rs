@@ -188,8 +188,8 @@ fn text(said: String) -> Vec<Event> {
 fn called(id: &str, name: &str, input: &Value) -> Event {
     let mut call = ToolCall::update(ToolCallId::new(id));
     call.name = Some(name.into());
-    call.title = Some(title(name, input));
-    call.kind = Some(kind(name));
+    call.title = Some(tool_title(name, input));
+    call.kind = Some(tool_kind(name));
     call.status = Some(ToolStatus::InProgress);
     call.input = Some(Opaque(Bytes::from(input.to_string())));
     Event::ToolCall(Box::new(call))
@@ -203,7 +203,7 @@ fn returned(id: &str, said: String, has_failed: bool) -> Event {
 }
 
 /// The name and the argument that tells most.
-fn title(name: &str, input: &Value) -> Arc<str> {
+pub(crate) fn tool_title(name: &str, input: &Value) -> Arc<str> {
     const TELLING: [&str; 7] = ["command", "file_path", "dir_path", "pattern", "query", "url", "description"];
     let told = TELLING.iter().find_map(|field| input[*field].as_str());
     let line = told.and_then(|told| told.lines().next()).unwrap_or_default();
@@ -211,7 +211,7 @@ fn title(name: &str, input: &Value) -> Arc<str> {
 }
 
 /// By the names that the two programs give their tools.
-fn kind(name: &str) -> ToolKind {
+pub(crate) fn tool_kind(name: &str) -> ToolKind {
     match name {
         "read_file" | "read_many_files" | "list_directory" | "Read" | "NotebookRead" => ToolKind::Read,
         "write_file" | "replace" | "Write" | "Edit" | "MultiEdit" | "NotebookEdit" => ToolKind::Edit,

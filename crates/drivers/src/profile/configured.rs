@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use serde::Deserialize;
 
 use super::{
-    ApprovalMode, Chosen, Driver, Execution, Fence, Layer, Limits, Mcp, Models, Profile, ProfileError, Program,
-    Sandbox, Tools, Variables,
+    A2a, ApprovalMode, Chosen, Driver, Execution, Fence, Layer, Limits, Mcp, Models, Profile, ProfileError, Program,
+    Sandbox, Tools, Variables, a2a,
     builtin::{check_extension, check_name},
     launch::check_model,
     nearest,
@@ -16,9 +16,13 @@ use super::{
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct AgentConfig {
-    /// The program: a bare name that is looked up, or an absolute path. Required for an agent of your own.
+    /// The program: a bare name that is looked up, or an absolute path. An agent of your own needs this or `url`.
     pub command: Option<String>,
-    /// `acp` (default), or `headless`: a process for each turn, where the profile says how.
+    /// The address of an A2A server that is the agent, such as `http://127.0.0.1:41242`, instead of a program.
+    pub url: Option<String>,
+    /// The name of a variable whose value is sent to that server as its key (`Authorization: Bearer`).
+    pub key_variable: Option<String>,
+    /// `acp` (default), `headless`: a process for each turn, where the profile says how, or `a2a`: the server at `url`.
     pub driver: Option<Driver>,
     /// Its arguments, instead of those of the profile.
     pub args: Option<Vec<String>>,
@@ -85,7 +89,7 @@ impl Profile {
 
     fn unknown_agent(name: &str, config: &AgentConfig, known: &[Self]) -> Result<Self, ProfileError> {
         check_name(name)?;
-        let Some(command) = &config.command else {
+        let Some(command) = config.command.as_ref().or(config.url.as_ref()) else {
             let names: Vec<&str> = known.iter().map(|profile| profile.name.as_str()).collect();
             let nearest = nearest(name, &names).map(str::to_owned);
             return Err(ProfileError::NoCommand { agent: name.to_owned(), nearest });
@@ -93,7 +97,7 @@ impl Profile {
         Ok(Self {
             name: name.to_owned(),
             title: name.to_owned(),
-            driver: Driver::Acp,
+            driver: if config.url.is_some() { Driver::A2a } else { Driver::Acp },
             install: String::new(),
             login_hint: String::new(),
             tested: Vec::new(),
@@ -122,11 +126,17 @@ impl Profile {
             guest: Layer::default(),
             fence: Fence::default(),
             headless: None,
+            a2a: None,
             chosen: Chosen::default(),
         })
     }
 
     fn with(mut self, config: &AgentConfig) -> Result<Self, ProfileError> {
+        if let Some(url) = &config.url {
+            self = self.at_address(url, config)?;
+        } else if config.key_variable.is_some() {
+            return Err(ProfileError::KeyWithoutUrl { agent: self.name });
+        }
         if let Some(driver) = config.driver {
             self = self.with_driver(driver)?;
         }
@@ -165,6 +175,21 @@ impl Profile {
         self.fence.write_also.extend(write.iter().cloned());
         self.limits = config.limits.over(self.limits);
         self.chosen = self.choose(config)?;
+        Ok(self)
+    }
+
+    /// The agent is the server at this address, and no program of ours.
+    fn at_address(mut self, url: &str, config: &AgentConfig) -> Result<Self, ProfileError> {
+        if config.command.is_some() || config.args.is_some() {
+            return Err(ProfileError::CommandAndUrl { agent: self.name });
+        }
+        let address = a2a::address(&self.name, url)?;
+        self.driver = Driver::A2a;
+        self.command.names = vec![url.to_owned()];
+        self.command.variable = None;
+        self.command.own_binary = false;
+        let key_variable = config.key_variable.clone();
+        self.a2a = Some(A2a { address: Some(address), key_variable, ..self.a2a.unwrap_or_default() });
         Ok(self)
     }
 

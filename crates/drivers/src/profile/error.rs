@@ -10,8 +10,14 @@ pub enum ProfileError {
     NoDriver { agent: String, driver: &'static str },
     #[error(transparent)]
     File(#[from] FileError),
-    #[error("agent `{agent}` has no `command`; name the program to start{}", meant(.nearest.as_deref()))]
+    #[error("agent `{agent}` has no `command` and no `url`; name the program to start{}", meant(.nearest.as_deref()))]
     NoCommand { agent: String, nearest: Option<String> },
+    #[error("agent `{agent}` cannot be reached at `{url}`: {why}")]
+    BadUrl { agent: String, url: String, why: String },
+    #[error("agent `{agent}` has both a `url` and a program; name one of them")]
+    CommandAndUrl { agent: String },
+    #[error("agent `{agent}` has a `key_variable` and no `url`; name the server that the key is for")]
+    KeyWithoutUrl { agent: String },
     #[error("`{name}` is not a name for an agent; use lower-case letters, digits, `-` and `_`, 1 to 64 of them")]
     BadName { name: String },
     #[error("`{tool}` is not a tool of agent `{agent}`{}; it has {known}", meant(.nearest.as_deref()))]

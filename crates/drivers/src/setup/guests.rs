@@ -14,6 +14,8 @@ pub enum GuestRefusal {
     OwnTools,
     /// The agent runs a process for each turn, for operators only.
     Headless,
+    /// The agent is a server of the operator's, which is told nothing of whom it serves.
+    A2a,
     /// The agent may have a way to a file, and nothing keeps its process from the operator's.
     NoFence(NoFence),
 }
@@ -25,6 +27,8 @@ impl DriverSetup {
             Some(GuestRefusal::Workspace)
         } else if self.profile.driver == Driver::Headless {
             Some(GuestRefusal::Headless)
+        } else if self.profile.driver == Driver::A2a {
+            Some(GuestRefusal::A2a)
         } else if self.profile.tools.in_chat == ChatTools::On {
             Some(GuestRefusal::OwnTools)
         } else if let (GuestFence::Absent(why), false) = (self.guest_fence, self.profile.tools.reach_no_file()) {

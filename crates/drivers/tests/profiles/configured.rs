@@ -47,7 +47,7 @@ fn a_mistake_in_the_configuration_is_one_sentence_with_the_way_out() {
         Profile::custom(name, &config, &known).unwrap_err().to_string()
     };
     for (name, text, sentence) in [
-        ("gemni", "", "agent `gemni` has no `command`; name the program to start; did you mean `gemini`?"),
+        ("gemni", "", "agent `gemni` has no `command` and no `url`; name the program to start; did you mean `gemini`?"),
         (
             "Mine!",
             "command = \"x\"",

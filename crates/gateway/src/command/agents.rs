@@ -95,6 +95,7 @@ fn report(profile: &Profile, detection: Detection, version: Option<Version>, def
         FoundBy::Path => "PATH".to_owned(),
         FoundBy::UsualPlace => "a usual place".to_owned(),
         FoundBy::OwnBinary => "built in".to_owned(),
+        FoundBy::Address => "url of the settings".to_owned(),
     });
     let version = if profile.command.own_binary {
         Some(env!("CARGO_PKG_VERSION").to_owned())

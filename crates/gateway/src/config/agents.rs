@@ -55,7 +55,7 @@ fn open_to_guests<'a>(chosen: &'a AgentConfig, folders: &Folders) -> Option<&'a 
 fn with_way_out(error: &ProfileError) -> String {
     match error {
         ProfileError::NoCommand { agent, .. } => {
-            format!("{error}; add `command = \"my-agent\"` to `[agents.{agent}]`")
+            format!("{error}; add `command = \"my-agent\"` or `url = \"http://…\"` to `[agents.{agent}]`")
         }
         other => other.to_string(),
     }

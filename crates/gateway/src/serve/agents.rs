@@ -159,11 +159,11 @@ fn limits(settings: &Settings, agent: &Agent) -> Limits {
 }
 
 /// Without a workspace an agent has nothing to ask for, except for the built-in one, which asks in order to show it and
-/// does nothing; with one, the settings decide.
+/// does nothing, and for a server elsewhere, whose tools are its own; with one, the settings decide.
 fn policy(settings: &Settings, agent: &Agent, workspace: Option<&std::path::Path>) -> PermissionPolicy {
     let Some(workspace) = workspace else {
-        let is_harmless = agents::is_built_in(&agent.profile);
-        let in_chat = if is_harmless { PermissionPolicy::ask_if_attended() } else { PermissionPolicy::reject() };
+        let asks = agents::is_built_in(&agent.profile) || agent.profile.is_at_address();
+        let in_chat = if asks { PermissionPolicy::ask_if_attended() } else { PermissionPolicy::reject() };
         return in_chat.but_in_folders(chosen_policy(settings.permissions.policy));
     };
     let of_workspace = settings.permissions.workspaces.iter().find(|(path, _)| path.as_path() == workspace);

@@ -106,6 +106,7 @@ fn reason(refusal: GuestRefusal) -> &'static str {
         GuestRefusal::Headless => {
             "runs headless, which serves admin keys only; use another agent, or ask the operator to run it by `acp`"
         }
+        GuestRefusal::A2a => "is an A2A server of its operator, which serves admin keys only; use another agent",
         GuestRefusal::NoFence(_) => {
             "cannot be kept from the operator's files on this machine, so it serves admin keys only; use another agent, or \
              ask the operator, whom `gembridge doctor` tells the reason"

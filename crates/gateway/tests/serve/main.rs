@@ -6,6 +6,7 @@
 mod support;
 
 mod a2a;
+mod a2a_agent;
 mod conversations;
 mod drain;
 mod first_run;

@@ -4,7 +4,7 @@ use crate::environment::Environment;
 
 /// What must not leave by way of a log.
 #[derive(Clone, Default)]
-pub(crate) struct Secrets {
+pub struct Secrets {
     values: Vec<Vec<u8>>,
 }
 
@@ -25,7 +25,8 @@ impl std::fmt::Debug for Secrets {
 }
 
 impl Secrets {
-    pub(crate) fn of(environment: &Environment) -> Self {
+    /// Those of an environment, by the names of its variables.
+    pub fn of(environment: &Environment) -> Self {
         let is_secret = |name: &str| NAMES.iter().any(|part| name.to_ascii_uppercase().contains(part));
         let mut values: Vec<_> = environment
             .iter()
@@ -37,7 +38,8 @@ impl Secrets {
         Self { values }
     }
 
-    pub(crate) fn hide(&self, said: &[u8]) -> Vec<u8> {
+    /// The same with a mark where a secret was.
+    pub fn hide(&self, said: &[u8]) -> Vec<u8> {
         let mut shown = Vec::with_capacity(said.len());
         let mut rest = said;
         let mut in_word = false;

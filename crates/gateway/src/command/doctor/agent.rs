@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
-use gembridge_drivers::profile::{AgentConfig, LoginFound, Profile, Version};
+use gembridge_drivers::profile::{AgentConfig, Driver, LoginFound, Profile, Version};
 
 use super::{Check, Probe};
 use crate::agents::{self, Agent, Chosen};
@@ -34,6 +34,9 @@ fn program(agent: &Agent, context: &Context) -> Vec<Check> {
             }
             Chosen::Named | Chosen::First => Check::ok("agent", format!("{title}, built in")),
         }];
+    }
+    if agent.profile.is_at_address() {
+        return vec![Check::ok("agent", format!("{title} at {place}"))];
     }
     let node = needs_node(&agent.program).then(node_profile).flatten();
     let mut asked = vec![(agent.profile.clone(), agent.program.clone())];
@@ -132,7 +135,8 @@ fn handshake(agent: &Agent, context: &Context, probe: &dyn Probe) -> Check {
         Ok(greeting) => {
             let name = greeting.name.unwrap_or_else(|| agent.profile.title.clone());
             let version = greeting.version.map(|version| format!(" {version}")).unwrap_or_default();
-            Check::ok("handshake", format!("{name}{version} answered `initialize` in {} ms", greeting.took.as_millis()))
+            let asked = if agent.profile.driver == Driver::A2a { "the request for its card" } else { "`initialize`" };
+            Check::ok("handshake", format!("{name}{version} answered {asked} in {} ms", greeting.took.as_millis()))
         }
         Err(failure) => {
             let (what, way_out) = match failure.message.split_once("; ") {

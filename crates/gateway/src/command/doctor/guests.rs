@@ -85,6 +85,7 @@ fn short(refusal: GuestRefusal) -> &'static str {
         GuestRefusal::PersonalLogin => "its login is your own",
         GuestRefusal::OwnTools => "its tools cannot be turned off",
         GuestRefusal::Headless => "it runs headless",
+        GuestRefusal::A2a => "it is an A2A server",
         GuestRefusal::NoFence(_) => "it has a way to files and there is no fence",
     }
 }
