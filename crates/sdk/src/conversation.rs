@@ -1,8 +1,9 @@
 //! One session of an adapter: where it works, what its agent was told to be, and its end.
 
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::UNIX_EPOCH;
 
 use gembridge_core::driver::{Change, SlashCommands};
 use gembridge_core::error::Error as CoreError;
@@ -12,6 +13,7 @@ use gembridge_core::session::{NewSession, SessionHandle, Viewer};
 use gembridge_core::store::SessionRecord;
 use gembridge_core::tool_host::Offer;
 use gembridge_drivers::workspace::InnerDir;
+use tokio::time::Instant;
 
 use crate::builder::AdapterTerms;
 use crate::engine::{Engine, owner};
@@ -24,9 +26,19 @@ pub(crate) struct Conversation {
     pub(crate) id: SessionId,
     workspace: PathBuf,
     endpoint: Mutex<Endpoint>,
-    /// The agent's own name of the session that it is to go on with, until it has tried.
-    earlier: Mutex<Option<String>>,
+    /// By what the workspace is known, as it was when the session began.
+    fingerprint: Option<String>,
+    /// What the agent is to go on with, until it has tried.
+    earlier: Mutex<Option<Earlier>>,
     folder: Option<InnerDir>,
+}
+
+/// A session of before.
+enum Earlier {
+    /// The agent's own name of it, which it is asked to load.
+    Loadable(String),
+    /// The folder in which it worked is another one now, so that the agent is not asked.
+    InAnotherFolder(String),
 }
 
 /// Whether the agent that is there can be offered tools.
@@ -59,13 +71,23 @@ impl Engine {
                 (folder.path().to_owned(), Some(folder))
             }
         };
-        let id = match earlier {
-            None => self.sessions.create(self.new_session(workspace.clone())).await?.id(),
-            Some(state) => self.bring_back(state).await?,
+        let fingerprint = fingerprint(&workspace);
+        let known =
+            |state: &SessionState| state.workspace_fingerprint.is_none() || state.workspace_fingerprint == fingerprint;
+        let earlier = earlier.map(|state| {
+            let session = state.session_id.clone();
+            let earlier = if known(state) { Earlier::Loadable(session) } else { Earlier::InAnotherFolder(session) };
+            (earlier, state)
+        });
+        let id = match &earlier {
+            Some((Earlier::Loadable(_), state)) => self.bring_back(state).await?,
+            Some((Earlier::InAnotherFolder(_), _)) | None => {
+                self.sessions.create(self.new_session(workspace.clone())).await?.id()
+            }
         };
         let endpoint = Mutex::new(Endpoint::Missing);
-        let earlier = Mutex::new(earlier.map(|state| state.session_id.clone()));
-        Ok(Arc::new(Conversation { engine: Arc::clone(self), id, workspace, endpoint, earlier, folder }))
+        let earlier = Mutex::new(earlier.map(|(earlier, _)| earlier));
+        Ok(Arc::new(Conversation { engine: Arc::clone(self), id, workspace, endpoint, fingerprint, earlier, folder }))
     }
 
     fn new_session(&self, workspace: PathBuf) -> NewSession {
@@ -131,7 +153,7 @@ impl Conversation {
         }
         let opening = self.engine.openings.acquire();
         let opening = match deadline {
-            Some(deadline) => tokio::time::timeout_at(deadline.into(), opening).await.map_err(|_| expired())?,
+            Some(deadline) => tokio::time::timeout_at(deadline, opening).await.map_err(|_| expired())?,
             None => opening.await,
         };
         let facts = self.start(&handle, offer, deadline).await?;
@@ -169,10 +191,20 @@ impl Conversation {
     /// Whether the agent could not load the session that it was asked to go on with. Said once.
     async fn memory_lost(&self, handle: &SessionHandle) -> Result<Option<String>, EvaluateError> {
         let earlier = self.earlier.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some(earlier) = earlier else { return Ok(None) };
-        let is_lost = handle.record().await?.agent_session.as_deref() != Some(earlier.as_str());
-        let lost = || format!("the agent could not load its session `{earlier}`; it begins anew and remembers nothing");
-        Ok(is_lost.then(lost))
+        let why = match earlier {
+            None => return Ok(None),
+            Some(Earlier::InAnotherFolder(session)) => {
+                let folder = self.workspace.display();
+                format!("`{folder}` is not the folder any more in which the session `{session}` worked")
+            }
+            Some(Earlier::Loadable(session)) => {
+                if handle.record().await?.agent_session.as_deref() == Some(session.as_str()) {
+                    return Ok(None);
+                }
+                format!("the agent could not load its session `{session}`")
+            }
+        };
+        Ok(Some(format!("{why}; it begins anew and remembers nothing")))
     }
 
     async fn set_model(
@@ -214,6 +246,7 @@ impl Conversation {
         Ok(record.agent_session.map(|session| SessionState {
             session_id: session.to_string(),
             workspace: self.workspace.clone(),
+            workspace_fingerprint: self.fingerprint.clone(),
             last_used_ms: record.updated.0,
         }))
     }
@@ -222,6 +255,13 @@ impl Conversation {
     fn endpoint(&self) -> std::sync::MutexGuard<'_, Endpoint> {
         self.endpoint.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Which folder of this name it is: one that is removed and made again is another.
+fn fingerprint(workspace: &Path) -> Option<String> {
+    let folder = workspace.metadata().ok()?;
+    let born = folder.created().ok().and_then(|born| born.duration_since(UNIX_EPOCH).ok()).unwrap_or_default();
+    Some(format!("{:x}-{:x}-{:x}", folder.dev(), folder.ino(), born.as_nanos()))
 }
 
 fn expired() -> EvaluateError {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use gembridge_core::admission::{Admission, AdmissionLimits};
 use gembridge_core::exchange::{Catalog, CatalogConfig, ExchangeConfig, Exchanges, UnknownModels, Unlisted};
 use gembridge_core::limit::Limits;
-use gembridge_core::model::{AgentName, Principal};
+use gembridge_core::model::{AgentName, Principal, PromptAbilities};
 use gembridge_core::session::{AgentSetup, Sessions, SessionsConfig};
 use gembridge_core::store::{MemoryStore, Store};
 use gembridge_core::turn::PermissionPolicy;
@@ -19,7 +19,7 @@ use gembridge_drivers::setup::{
 };
 use gembridge_drivers::workspace::{PrivateDir, sweep_private_dirs};
 use gembridge_process::Spawner;
-use gembridge_tools::{Config, SettlingToolHost, ToolBridge};
+use gembridge_tools::{Config, SettlingToolHost, StartError, ToolBridge};
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
@@ -138,6 +138,11 @@ impl Engine {
         })
     }
 
+    /// What the agent takes in a prompt, as it said at its start.
+    pub(crate) fn abilities(&self) -> PromptAbilities {
+        self.driver.facts().map(|facts| facts.prompt).unwrap_or_default()
+    }
+
     pub(crate) fn processes(&self) -> usize {
         self.driver.processes().len()
     }
@@ -172,8 +177,13 @@ async fn start_bridge(profile: &Profile) -> Result<ToolBridge, EvaluateError> {
     if let Some(limit) = profile.mcp.name_limit {
         config.name_limit = config.name_limit.min(limit);
     }
+    listening(ToolBridge::start(config)).await
+}
+
+/// The tool server once it listens, or why it does not.
+async fn listening(start: impl Future<Output = Result<ToolBridge, StartError>>) -> Result<ToolBridge, EvaluateError> {
     let failed = |message: String| EvaluateError::request(ErrorKind::Internal, message);
-    match tokio::time::timeout(BRIDGE_START, ToolBridge::start(config)).await {
+    match tokio::time::timeout(BRIDGE_START, start).await {
         Ok(started) => started.map_err(|error| failed(error.to_string())),
         Err(_) => Err(failed(format!("the tool server did not listen within {} s", BRIDGE_START.as_secs()))),
     }
@@ -251,4 +261,27 @@ fn private_folder(config: &EngineConfig) -> std::io::Result<PrivateDir> {
 fn is_ours(root: &Path, user: u32) -> std::io::Result<bool> {
     let metadata = std::fs::symlink_metadata(root)?;
     Ok(metadata.is_dir() && metadata.uid() == user && metadata.mode() & 0o022 == 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::error::Phase;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_tool_server_that_does_not_listen_is_given_up_after_five_seconds() {
+        let began = tokio::time::Instant::now();
+        let error = listening(std::future::pending()).await.err().unwrap();
+        assert_eq!(began.elapsed(), Duration::from_secs(5));
+        assert_eq!((error.phase, error.kind), (Phase::Request, ErrorKind::Internal));
+        assert_eq!(error.message, "the tool server did not listen within 5 s");
+    }
+
+    #[tokio::test]
+    async fn why_a_tool_server_cannot_listen_is_passed_on() {
+        let taken = std::io::Error::new(std::io::ErrorKind::AddrInUse, "no port is free");
+        let error = listening(async { Err(StartError::from(taken)) }).await.err().unwrap();
+        assert!(error.message.contains("no port is free"), "{error}");
+    }
 }

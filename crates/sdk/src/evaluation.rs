@@ -3,12 +3,12 @@
 mod answer;
 mod emitter;
 mod exchange_sink;
+mod fallback;
 mod round;
 mod tool_tracker;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Instant;
 
 use gembridge_core::error::Error as CoreError;
 use gembridge_core::log::{Backpressure, From};
@@ -17,6 +17,7 @@ use gembridge_core::tool_host::{FormatSpec, Offer};
 use gembridge_unified::{Context, Fold, Line, Originals};
 use schemars::JsonSchema;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 use self::answer::Answer;
 use self::emitter::Emitter;
@@ -105,8 +106,9 @@ struct Evaluation<'a> {
 }
 
 impl Evaluation<'_> {
-    async fn answer(&mut self, mut content: Vec<Content>) -> Result<Reply, EvaluateError> {
-        let warnings = self.conversation.prepare(&self.offer, self.deadline).await?;
+    async fn answer(&mut self, content: Vec<Content>) -> Result<Reply, EvaluateError> {
+        let mut warnings = self.conversation.prepare(&self.offer, self.deadline).await?;
+        let mut content = fallback::for_agent(content, self.conversation.engine.abilities(), &mut warnings);
         for warning in &warnings {
             tracing::warn!(adapter = %self.conversation.engine.config.adapter, "{warning}");
             self.emitter.emit(TurnEvent::Warning(warning.clone())).await;

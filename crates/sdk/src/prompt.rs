@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use gembridge_core::model::{Content, Text};
+use tokio::time::Instant as ClockInstant;
 
 use crate::budget::Budget;
 use crate::reply::Reply;
@@ -30,7 +31,7 @@ pub struct Prompt {
 /// On which terms a prompt is answered.
 #[derive(Clone, Default)]
 pub(crate) struct Terms {
-    pub deadline: Option<Instant>,
+    pub deadline: Option<ClockInstant>,
     pub budget: Option<Budget>,
     pub check: Option<Check>,
     pub stop: Vec<String>,
@@ -80,13 +81,14 @@ impl Prompt {
 
     /// The answer must be there by then. Afterwards the agent is told to stop, and ended if it does not.
     pub fn deadline(mut self, deadline: Instant) -> Self {
-        self.terms.deadline = Some(deadline);
+        self.terms.deadline = Some(deadline.into());
         self
     }
 
     /// The same, counted from now.
-    pub fn within(self, time: Duration) -> Self {
-        self.deadline(Instant::now() + time)
+    pub fn within(mut self, time: Duration) -> Self {
+        self.terms.deadline = Some(ClockInstant::now() + time);
+        self
     }
 
     /// What this prompt may use, together with all others that name the same budget.

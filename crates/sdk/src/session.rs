@@ -29,6 +29,10 @@ pub struct SessionState {
     pub session_id: String,
     /// Where it works.
     pub workspace: PathBuf,
+    /// By what that folder is known. A session is not gone on with in another folder of the same name: the agent would
+    /// remember files that are not there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace_fingerprint: Option<String>,
     /// When it was last used, in milliseconds since 1970.
     pub last_used_ms: u64,
 }

@@ -1,9 +1,9 @@
 //! Events on their way to whoever takes them.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 use crate::conversation::Conversation;
 use crate::event::{Observed, TurnEvent};
@@ -33,7 +33,7 @@ impl<'a> Emitter<'a> {
         let Some(events) = &self.events else { return };
         let sent = match self.deadline {
             Some(deadline) => {
-                tokio::time::timeout_at(deadline.into(), events.send(event)).await.is_ok_and(|sent| sent.is_ok())
+                tokio::time::timeout_at(deadline, events.send(event)).await.is_ok_and(|sent| sent.is_ok())
             }
             None => events.send(event).await.is_ok(),
         };

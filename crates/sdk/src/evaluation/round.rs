@@ -3,7 +3,7 @@
 use std::future::{pending, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use futures_util::future::join_all;
@@ -20,6 +20,7 @@ use gembridge_core::model::{
     Seq, Subject, Text,
 };
 use gembridge_core::session::{SessionHandle, Viewer};
+use tokio::time::Instant;
 
 use super::Evaluation;
 use super::answer::{Answer, Draft};
@@ -335,7 +336,7 @@ fn expired() -> EvaluateError {
 
 async fn until(deadline: Option<Instant>) {
     match deadline {
-        Some(deadline) => tokio::time::sleep_until(deadline.into()).await,
+        Some(deadline) => tokio::time::sleep_until(deadline).await,
         None => pending().await,
     }
 }

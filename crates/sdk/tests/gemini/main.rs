@@ -1,5 +1,7 @@
 //! The compatibility matrix: what the library needs of the real Gemini CLI, offline on a fake of its API.
 
+mod wire;
+
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 

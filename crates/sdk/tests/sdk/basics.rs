@@ -87,10 +87,8 @@ async fn blocks_of_a_prompt_reach_the_agent_in_their_order() {
     std::fs::write(&inside, "").unwrap();
     let prompt = Prompt::new("say seen").image("image/png", b"bytes").document("a/notes.md", "words");
     let prompt = prompt.file(&inside).file(&outside);
-    // What the agent takes is known once it has been there.
-    adapter.evaluate("say hi").await.unwrap();
     adapter.evaluate(prompt).await.unwrap();
-    let blocks = fake.received("session/prompt")[1]["params"]["prompt"].clone();
+    let blocks = fake.received("session/prompt")[0]["params"]["prompt"].clone();
     assert_eq!(blocks[0], json!({"type": "text", "text": "say seen"}));
     assert_eq!(blocks[1], json!({"type": "image", "mimeType": "image/png", "data": "Ynl0ZXM="}));
     assert_eq!(blocks[2]["resource"]["text"], "words");
@@ -101,9 +99,17 @@ async fn blocks_of_a_prompt_reach_the_agent_in_their_order() {
 
 #[tokio::test]
 async fn an_image_is_words_for_an_agent_that_takes_none() {
-    let adapter = demo().build().unwrap();
-    adapter.evaluate("hello").await.unwrap();
-    let reply = adapter.evaluate(Prompt::new("what is it?").image("image/png", b"bytes")).await.unwrap();
-    assert!(reply.text.contains("what is it?"), "{}", reply.text);
+    let fake = Fake::new();
+    let adapter = fake.adapter(&["--without", "image,embedded"]).build().unwrap();
+    let prompt = Prompt::new("say seen").image("image/png", b"bytes").document("notes.md", "the words of it");
+    let reply = adapter.evaluate(prompt).await.unwrap();
+    assert_eq!(reply.text, "seen");
+    let blocks = fake.received("session/prompt")[0]["params"]["prompt"].clone();
+    let texts: Vec<&str> = blocks.as_array().unwrap().iter().map(|block| block["text"].as_str().unwrap()).collect();
+    assert_eq!(texts[0], "say seen");
+    assert_eq!(texts[1], "[An image of the type image/png was attached here; it cannot be shown to you.]");
+    assert!(texts[2].contains("notes.md") && texts[2].contains("the words of it"), "{texts:?}");
+    assert!(!blocks.to_string().contains("Ynl0ZXM="), "no bytes of it are sent");
+    assert!(reply.warnings.iter().any(|warning| warning.contains("takes no images")), "{:?}", reply.warnings);
     adapter.close().await;
 }

@@ -1,8 +1,10 @@
 //! Rounds that a completion check adds.
 
+use std::time::Duration;
+
 use gembridge_sdk::{Budget, Completion, ErrorKind, Phase, Prompt, TurnEvent};
 
-use crate::fixture::Fake;
+use crate::fixture::{Fake, PATIENCE, next_text, pass};
 
 #[tokio::test]
 async fn the_agent_goes_on_with_feedback_until_the_check_is_content() {
@@ -42,6 +44,33 @@ async fn without_feedback_or_budget_the_answer_is_returned_as_it_is() {
     let reply =
         adapter.evaluate(prompt.until_complete(|_| Completion::GoOn("say no ;; usage".to_owned()))).await.unwrap();
     assert_eq!((reply.rounds, reply.complete), (1, false), "nothing is left for a second round");
+    adapter.close().await;
+}
+
+#[tokio::test]
+async fn the_deadline_ends_a_continuation_and_after_it_none_is_begun() {
+    let (fake, minute) = (Fake::new(), Duration::from_mins(1));
+    let adapter = fake.adapter(&[]).build().unwrap();
+    // It passes while the second round runs.
+    let going_on = |_: &gembridge_sdk::Reply| Completion::GoOn("say second ;; wait-cancel".to_owned());
+    let prompt = Prompt::new("say first").until_complete(going_on).within(minute);
+    let mut stream = adapter.stream(prompt).await.unwrap();
+    while next_text(&mut stream).await != "second" {}
+    pass(minute).await;
+    let error = stream.finish().await.unwrap_err();
+    assert_eq!((error.phase, &error.kind), (Phase::Request, &ErrorKind::Deadline), "{error}");
+    assert_eq!(fake.received("session/cancel").len(), 1, "the agent was told");
+
+    adapter.close().await;
+
+    // It passes between the last word and the check: what there is, is the answer.
+    let adapter = fake.adapter(&[]).quiet_period(PATIENCE).build().unwrap();
+    let prompt = Prompt::new("say first ;; trail 1").until_complete(going_on).within(minute / 6);
+    let mut stream = adapter.stream(prompt).await.unwrap();
+    while !next_text(&mut stream).await.contains("trail-0") {}
+    pass(minute / 6).await;
+    let reply = stream.finish().await.unwrap();
+    assert_eq!((reply.rounds, reply.complete), (1, false), "no round is begun after it");
     adapter.close().await;
 }
 

@@ -5,7 +5,10 @@ use std::time::{Duration, Instant};
 use gembridge_sdk::{Budget, ErrorKind, Phase, Prompt, Stop, Tool};
 use serde_json::{Value, json};
 
-use crate::fixture::{Fake, PATIENCE, demo, eventually};
+use crate::fixture::{Fake, PATIENCE, demo, eventually, next_text, pass};
+
+/// A time that no test waits for: it is moved.
+const MINUTE: Duration = Duration::from_mins(1);
 
 #[tokio::test]
 async fn a_deadline_that_has_passed_is_refused_before_anything_is_started() {
@@ -26,8 +29,10 @@ async fn at_the_deadline_the_agent_is_told_to_stop() {
     // The start of the agent is not what is looked at.
     let mut session = adapter.session().await.unwrap();
     session.evaluate("say warm").await.unwrap();
-    let prompt = Prompt::new("say begun ;; wait-cancel").within(Duration::from_secs(3));
-    let error = session.evaluate(prompt).await.unwrap_err();
+    let mut stream = session.stream(Prompt::new("say begun ;; wait-cancel").within(MINUTE)).unwrap();
+    next_text(&mut stream).await;
+    pass(MINUTE).await;
+    let error = stream.finish().await.unwrap_err();
     assert_eq!((error.phase, &error.kind), (Phase::Request, &ErrorKind::Deadline), "{error}");
     assert_eq!(fake.received("session/cancel").len(), 1);
     assert_eq!(session.evaluate("say on").await.unwrap().text, "on", "the process that obeyed stays");
@@ -39,7 +44,10 @@ async fn at_the_deadline_the_agent_is_told_to_stop() {
 async fn an_agent_that_does_not_stop_is_ended_after_the_grace() {
     let fake = Fake::new();
     let adapter = fake.adapter(&["--mode", "hang-prompt"]).cancel_grace(Duration::from_millis(100)).build().unwrap();
-    let error = adapter.evaluate(Prompt::new("say hi").within(Duration::from_secs(10))).await.unwrap_err();
+    let stream = adapter.stream(Prompt::new("say hi").within(MINUTE)).await.unwrap();
+    fake.receives("session/prompt").await;
+    pass(MINUTE).await;
+    let error = stream.finish().await.unwrap_err();
     assert_eq!((error.phase, &error.kind), (Phase::Request, &ErrorKind::Deadline), "{error}");
     fake.is_deserted().await;
     assert_eq!(fake.received("session/cancel").len(), 1, "it was told first");
@@ -51,8 +59,11 @@ async fn the_deadline_of_a_budget_holds_where_the_prompt_has_none() {
     let fake = Fake::new();
     let adapter = fake.adapter(&[]).build().unwrap();
     adapter.evaluate("say warm").await.unwrap();
-    let budget = Budget::unlimited().and_time(Duration::from_secs(2));
-    let error = adapter.evaluate(Prompt::new("wait-cancel").budget(&budget)).await.unwrap_err();
+    let budget = Budget::unlimited().and_time(MINUTE);
+    let mut stream = adapter.stream(Prompt::new("say begun ;; wait-cancel").budget(&budget)).await.unwrap();
+    next_text(&mut stream).await;
+    pass(MINUTE).await;
+    let error = stream.finish().await.unwrap_err();
     assert_eq!((error.phase, &error.kind), (Phase::Request, &ErrorKind::Deadline), "{error}");
     adapter.close().await;
 }
@@ -60,8 +71,11 @@ async fn the_deadline_of_a_budget_holds_where_the_prompt_has_none() {
 #[tokio::test]
 async fn a_turn_that_takes_too_long_ends_without_a_deadline() {
     let fake = Fake::new();
-    let adapter = fake.adapter(&[]).turn_timeout(Duration::from_secs(1)).build().unwrap();
-    let error = adapter.evaluate("wait-cancel").await.unwrap_err();
+    let adapter = fake.adapter(&[]).turn_timeout(MINUTE).build().unwrap();
+    let mut stream = adapter.stream("say begun ;; wait-cancel").await.unwrap();
+    next_text(&mut stream).await;
+    pass(MINUTE).await;
+    let error = stream.finish().await.unwrap_err();
     assert_eq!((error.phase, &error.kind), (Phase::Request, &ErrorKind::Deadline), "{error}");
     adapter.close().await;
 }
@@ -73,10 +87,33 @@ async fn updates_that_trail_the_last_word_belong_to_the_answer() {
     let mut session = adapter.session().await.unwrap();
     session.evaluate("stop end_turn").await.unwrap();
     // The quiet period never ends here: the deadline does, and what was said by then counts.
-    let prompt = Prompt::new("say all ;; trail 2").within(Duration::from_secs(4));
-    let reply = session.evaluate(prompt).await.unwrap();
+    let mut stream = session.stream(Prompt::new("say all ;; trail 2").within(MINUTE / 6)).unwrap();
+    said_all(&mut stream, "alltrail-0 trail-1 ").await;
+    pass(MINUTE / 6).await;
+    let reply = stream.finish().await.unwrap();
     assert_eq!(reply.text, "alltrail-0 trail-1 ");
     adapter.close().await;
+}
+
+#[tokio::test]
+async fn quiet_is_waited_for_half_a_minute_at_most() {
+    let fake = Fake::new();
+    let adapter = fake.adapter(&[]).quiet_period(PATIENCE).build().unwrap();
+    let mut stream = adapter.stream("say all ;; trail 1").await.unwrap();
+    said_all(&mut stream, "alltrail-0 ").await;
+    // Far less than the quiet period, and there is no deadline.
+    pass(Duration::from_secs(30)).await;
+    assert_eq!(stream.finish().await.unwrap().text, "alltrail-0 ");
+    adapter.close().await;
+}
+
+/// Waits until the stream has told this text, in whatever pieces.
+async fn said_all(stream: &mut gembridge_sdk::TurnStream, text: &str) {
+    let mut said = String::new();
+    while said != text {
+        said.push_str(&next_text(stream).await);
+        assert!(text.starts_with(&said), "{said}");
+    }
 }
 
 #[tokio::test]
@@ -191,10 +228,18 @@ async fn an_adapter_may_be_closed_twice_and_answers_nothing_afterwards() {
 
 #[tokio::test]
 async fn a_deadline_ends_a_function_that_takes_too_long_and_the_turn_with_it() {
-    let wait = Tool::with_schema("wait", "Waits", &json!({"type": "object"}), |_| std::future::pending());
+    let called = std::sync::Arc::new(tokio::sync::Notify::new());
+    let calling = std::sync::Arc::clone(&called);
+    let wait = Tool::with_schema("wait", "Waits", &json!({"type": "object"}), move |_| {
+        calling.notify_one();
+        std::future::pending()
+    });
     let adapter = demo().tool(wait).build().unwrap();
     adapter.evaluate("hello").await.unwrap();
-    let error = adapter.evaluate(Prompt::new("call wait {}").within(Duration::from_secs(3))).await.unwrap_err();
+    let stream = adapter.stream(Prompt::new("call wait {}").within(MINUTE)).await.unwrap();
+    called.notified().await;
+    pass(MINUTE).await;
+    let error = stream.finish().await.unwrap_err();
     assert_eq!((error.phase, &error.kind), (Phase::Request, &ErrorKind::Deadline), "{error}");
     assert!(adapter.evaluate("hello").await.is_ok());
     adapter.close().await;
@@ -204,7 +249,10 @@ async fn a_deadline_ends_a_function_that_takes_too_long_and_the_turn_with_it() {
 async fn a_deadline_counts_while_the_agent_starts() {
     let fake = Fake::new();
     let adapter = fake.adapter(&["--mode", "hang-init"]).build().unwrap();
-    let error = adapter.evaluate(Prompt::new("say hi").within(Duration::from_millis(500))).await.unwrap_err();
+    let stream = adapter.stream(Prompt::new("say hi").within(MINUTE)).await.unwrap();
+    fake.receives("initialize").await;
+    pass(MINUTE).await;
+    let error = stream.finish().await.unwrap_err();
     assert_eq!((error.phase, &error.kind), (Phase::Request, &ErrorKind::Deadline), "{error}");
     adapter.close().await;
     fake.is_deserted().await;

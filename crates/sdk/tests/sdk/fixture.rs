@@ -93,6 +93,25 @@ pub async fn eventually<T>(wanted: &str, mut look: impl FnMut() -> Option<T>) ->
     }
 }
 
+/// Lets this much time pass at once, for every clock of this runtime. Nothing is waited for: an agent is a process, and would
+/// be outrun by a clock that stands still while it works.
+pub async fn pass(time: Duration) {
+    tokio::time::pause();
+    tokio::time::advance(time).await;
+    tokio::time::resume();
+}
+
+/// The next piece of text of a stream.
+pub async fn next_text(stream: &mut gembridge_sdk::TurnStream) -> String {
+    loop {
+        match stream.next().await {
+            Some(gembridge_sdk::TurnEvent::Text(text)) => return text,
+            Some(_) => {}
+            None => panic!("the stream ended without a word"),
+        }
+    }
+}
+
 /// The names in a folder.
 pub fn entries(folder: &Path) -> Vec<String> {
     let mut names: Vec<_> =

@@ -6,7 +6,7 @@ use gembridge_sdk::{ErrorKind, Phase, TurnEvent};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-use crate::fixture::Fake;
+use crate::fixture::{Fake, pass};
 
 #[tokio::test]
 async fn the_handshake_names_the_client_and_offers_nothing_that_is_off() {
@@ -35,10 +35,14 @@ async fn files_are_offered_one_by_one() {
 #[tokio::test]
 async fn an_agent_that_hangs_in_its_handshake_is_an_error_of_the_request_with_the_seconds() {
     let fake = Fake::new();
-    let adapter = fake.adapter(&["--mode", "hang-init"]).startup_timeout(Duration::from_millis(1_500)).build().unwrap();
-    let error = adapter.evaluate("say hi").await.unwrap_err();
+    let startup = Duration::from_millis(61_500);
+    let adapter = fake.adapter(&["--mode", "hang-init"]).startup_timeout(startup).build().unwrap();
+    let stream = adapter.stream("say hi").await.unwrap();
+    fake.receives("initialize").await;
+    pass(startup).await;
+    let error = stream.finish().await.unwrap_err();
     assert_eq!((error.phase, &error.kind), (Phase::Request, &ErrorKind::Start), "{error}");
-    assert!(error.message.contains("did not finish its handshake within 1.5 s"), "{error}");
+    assert!(error.message.contains("did not finish its handshake within 61.5 s"), "{error}");
     adapter.close().await;
     fake.is_deserted().await;
 }
@@ -154,11 +158,17 @@ async fn status_without_token(url: &str) -> String {
 #[tokio::test]
 async fn the_time_to_start_holds_for_the_handshake_and_the_session_together() {
     let fake = Fake::new();
-    // Four seconds before each message: each alone would be in time, and the first one is.
-    let adapter = fake.adapter(&["--mode", "slow:4000"]).startup_timeout(Duration::from_secs(7)).build().unwrap();
-    let error = adapter.evaluate("say hi").await.unwrap_err();
+    // Slow enough that time can be moved while it is about to answer.
+    let adapter = fake.adapter(&["--mode", "slow:4000"]).startup_timeout(Duration::from_mins(1)).build().unwrap();
+    let stream = adapter.stream("say hi").await.unwrap();
+    for method in ["initialize", "session/new"] {
+        fake.receives(method).await;
+        // Each alone would be in time.
+        pass(Duration::from_secs(40)).await;
+    }
+    let error = stream.finish().await.unwrap_err();
     assert_eq!((error.phase, &error.kind), (Phase::Request, &ErrorKind::Start), "{error}");
-    assert!(error.message.contains("within 7 s"), "{error}");
+    assert!(error.message.contains("within 60 s"), "{error}");
     assert_eq!(fake.received("session/new").len(), 1, "the handshake itself was in time");
     adapter.close().await;
     fake.is_deserted().await;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use gembridge_sdk::{Decision, ErrorKind, PermissionRequest, Permissions, Prompt, TurnEvent};
 
-use crate::fixture::Fake;
+use crate::fixture::{Fake, pass};
 
 async fn answer(permissions: Permissions, script: &str) -> String {
     let fake = Fake::new();
@@ -31,8 +31,27 @@ async fn auto_never_allows_for_good_or_what_it_does_not_know() {
 
 #[tokio::test]
 async fn deny_refuses_everything() {
-    let said = answer(Permissions::Deny, "permission ls").await;
-    assert!(said.contains("permission: reject") || said.contains("permission: cancelled"), "{said}");
+    for (script, expected) in [
+        ("permission ls", "permission: reject_once"),
+        ("permission unknown-kind ls", "permission: "),
+        ("permission only-always ls", "permission: cancelled"),
+        ("permission no-options ls", "permission: cancelled"),
+    ] {
+        let said = answer(Permissions::Deny, script).await;
+        assert!(said.contains(expected) && !said.contains("allow"), "{script}: {said}");
+    }
+    let fake = Fake::new();
+    let adapter = fake.adapter(&[]).permissions(Permissions::Deny).build().unwrap();
+    let mut stream = adapter.stream("permission ls ;; say on").await.unwrap();
+    let mut decided = Vec::new();
+    while let Some(event) = stream.next().await {
+        if let TurnEvent::PermissionDecided { allowed } = event {
+            decided.push(allowed);
+        }
+    }
+    assert_eq!(decided, [false], "the stream tells it");
+    assert!(stream.finish().await.unwrap().text.ends_with("on"), "the turn goes on");
+    adapter.close().await;
 }
 
 #[tokio::test]
@@ -84,7 +103,11 @@ async fn a_question_that_nobody_decides_is_cancelled_with_its_turn() {
     let adapter = fake.adapter(&["--quirk", "cancel-waits-for-permission"]).permissions(undecided).build().unwrap();
     let mut session = adapter.session().await.unwrap();
     session.evaluate("say warm").await.unwrap();
-    let error = session.evaluate(Prompt::new("permission ls").within(Duration::from_secs(3))).await.unwrap_err();
+    let minute = Duration::from_mins(1);
+    let mut stream = session.stream(Prompt::new("permission ls").within(minute)).unwrap();
+    while !matches!(stream.next().await, Some(TurnEvent::Permission(_))) {}
+    pass(minute).await;
+    let error = stream.finish().await.unwrap_err();
     assert_eq!(error.kind, ErrorKind::Deadline, "{error}");
     assert_eq!(session.evaluate("say on").await.unwrap().text, "on", "the agent got its answer, and obeyed");
     assert_eq!(fake.received("initialize").len(), 1);

@@ -106,6 +106,35 @@ async fn a_session_whose_private_folder_is_gone_is_refused() {
     assert_eq!(error.kind, ErrorKind::Invalid, "{error}");
 }
 
+#[tokio::test]
+async fn a_session_is_not_gone_on_with_in_another_folder_of_the_same_name() {
+    let fake = Fake::new();
+    let args = ["--state", "DIR/state"];
+    let adapter = fake.in_workspace(&args).build().unwrap();
+    let mut session = adapter.session().await.unwrap();
+    session.evaluate("say once").await.unwrap();
+    let state = session.state().await.unwrap().unwrap();
+    assert!(state.workspace_fingerprint.is_some());
+    drop(session);
+    std::fs::rename(fake.workspace(), fake.path("moved")).unwrap();
+    std::fs::create_dir(fake.workspace()).unwrap();
+
+    let mut later = adapter.resume(&state).await.unwrap();
+    let reply = later.evaluate("say again").await.unwrap();
+    assert_eq!(reply.text, "again");
+    assert!(reply.warnings[0].contains("is not the folder any more"), "{:?}", reply.warnings);
+    assert_eq!(fake.received("session/new").len(), 2, "it was begun anew");
+    assert_ne!(later.state().await.unwrap().unwrap().workspace_fingerprint, state.workspace_fingerprint);
+
+    // A state that was written before there were fingerprints is loaded as it was.
+    let mut old = serde_json::to_value(&state).unwrap();
+    old.as_object_mut().unwrap().remove("workspace_fingerprint");
+    let old: SessionState = serde_json::from_value(old).unwrap();
+    let reply = adapter.resume(&old).await.unwrap().evaluate("say more").await.unwrap();
+    assert_eq!(reply.warnings, Vec::<String>::new());
+    adapter.close().await;
+}
+
 #[derive(Deserialize, JsonSchema)]
 struct Number {
     value: u64,

@@ -67,6 +67,27 @@ async fn every_kind_of_update_and_content_is_tolerated() {
 }
 
 #[tokio::test]
+async fn content_may_be_a_bare_string_a_list_or_nothing() {
+    let fake = Fake::new();
+    let adapter = fake.adapter(&[]).build().unwrap();
+    for (content, text) in [
+        (r#""bare \"quoted\"""#, "bare \"quoted\""),
+        (r#"{"type": "text", "text": "block"}"#, "block"),
+        (r#"[{"type": "text", "text": "one "}, {"type": "text", "text": "two"}]"#, "one two"),
+        (r#"["one ", {"type": "text", "text": "two"}, {"type": "hologram", "depth": 3}]"#, "one two"),
+        ("null", ""),
+        ("[]", ""),
+    ] {
+        let reply = adapter.evaluate(format!("content {content} ;; say .")).await.unwrap();
+        assert_eq!(reply.text, format!("{text}."), "{content}");
+    }
+    // What holds no text is no word: the turn counts as one that said nothing.
+    let error = adapter.evaluate("content null").await.unwrap_err();
+    assert_eq!(error.kind, gembridge_sdk::ErrorKind::EmptyResponse, "{error}");
+    adapter.close().await;
+}
+
+#[tokio::test]
 async fn noise_between_messages_is_passed_over() {
     for mode in ["banner", "garbage", "badutf8", "batch", "dup-reply", "unknown-id"] {
         let fake = Fake::new();

@@ -80,7 +80,7 @@ fn initialize(agent: &Agent) -> Answer {
     let version = if options.has(&Mode::BadVersion) { 99 } else { 1 };
     let mut capabilities = json!({
         "loadSession": options.offers("load"),
-        "promptCapabilities": {"image": true, "audio": true, "embeddedContext": true},
+        "promptCapabilities": {"image": options.offers("image"), "audio": true, "embeddedContext": options.offers("embedded")},
         "mcpCapabilities": {"http": options.offers("http"), "sse": false},
         "sessionCapabilities": {},
     });

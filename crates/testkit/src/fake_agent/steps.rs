@@ -155,7 +155,8 @@ fn content_block(kind: &str) -> Value {
         "resource" => {
             json!({"type": "resource", "resource": {"uri": "file:///notes.txt", "mimeType": "text/plain", "text": "notes"}})
         }
-        block if block.starts_with('{') => serde_json::from_str(block).unwrap_or_default(),
+        block if block.starts_with(['{', '[', '"']) => serde_json::from_str(block).unwrap_or_default(),
+        "null" => Value::Null,
         _ => json!({"type": "resource_link", "uri": "file:///notes.txt", "name": "notes.txt"}),
     }
 }

@@ -47,8 +47,34 @@ fn read<'a, T: Deserialize<'a>>(raw: &'a RawValue) -> Option<T> {
     serde_json::from_str(raw.get()).ok()
 }
 
+/// The content of a piece. The protocol has one block there; some agents send bare text or several blocks.
 fn chunk(raw: &RawValue) -> Option<Content> {
-    Some(content(read::<wire::ContentChunk<'_>>(raw)?.content))
+    let sent = read::<wire::ContentChunk<'_>>(raw)?.content;
+    match sent.get().as_bytes().first()? {
+        b'"' => json_string(sent).map(Content::Text),
+        b'[' => joined(sent),
+        b'n' => None,
+        _ => Some(content(sent)),
+    }
+}
+
+/// The text of several blocks as one, and what has no text as it is.
+fn joined(list: &RawValue) -> Option<Content> {
+    let blocks: Vec<&RawValue> = read(list).unwrap_or_default();
+    let text = |block: &&RawValue| match content(block) {
+        Content::Text(text) => Some(text),
+        _ => json_string(block),
+    };
+    let texts: Vec<Text> = blocks.iter().filter_map(text).collect();
+    Some(match (&blocks[..], texts.is_empty()) {
+        (_, false) => {
+            let escaped: Vec<u8> = texts.iter().flat_map(|text| text.to_escaped().into_owned()).collect();
+            Content::Text(Text::escaped(escaped.into()))
+        }
+        ([], true) => return None,
+        ([only], true) => content(only),
+        (_, true) => Content::Other { kind: "".into(), body: opaque(list) },
+    })
 }
 
 pub(super) fn opaque(raw: &RawValue) -> Opaque {
