@@ -7,6 +7,7 @@ mod caller;
 mod error;
 mod open_calls;
 mod raw_json;
+mod recent;
 mod source;
 mod template;
 mod tool;
@@ -26,10 +27,11 @@ pub(crate) use caller::Caller;
 pub(crate) use error::{FieldNames, error_type, problem};
 pub(crate) use open_calls::OpenCalls;
 pub(crate) use raw_json::{JSON, arguments, json, quoted};
+pub(crate) use recent::{Recent, RecentLimits};
 pub use source::Source;
 pub(crate) use template::{HOLE, Template};
 pub(crate) use tool::{LARGEST_SCHEMA, check_names, client_tool, client_tool_within, form, keep, schema};
-pub(crate) use words::{Ignored, brief, check_stop, parse, place, shortened};
+pub(crate) use words::{Ignored, brief, check_stop, parse, shortened};
 
 /// Whether a client sees the agent's thoughts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -62,6 +62,27 @@ impl Default for Frontend {
     }
 }
 
+impl Frontend {
+    /// All its routes for a server without the guard. Somebody else puts an [`crate::identity::Identity`] into every request.
+    pub fn unguarded(self) -> Router {
+        let Self { render, open, small, large, metadata, websocket, .. } = self;
+        let routes = [open, small, large, metadata, websocket].into_iter().fold(Router::new(), Router::merge);
+        routes.layer(axum::middleware::map_response(move |response: Response| async move {
+            rendered(response, render, &RequestId::fresh())
+        }))
+    }
+}
+
+/// A response in which a [`Problem`] stands is written by its frontend, with the status and the headers that its route gave it.
+pub(crate) fn rendered(mut answered: Response, render: Render, id: &RequestId) -> Response {
+    let Some(problem) = answered.extensions_mut().remove::<Problem>() else { return answered };
+    let (mut rendering, (parts, _empty)) = (render(&problem, id), answered.into_parts());
+    *rendering.status_mut() = parts.status;
+    let headers = parts.headers.into_iter().filter_map(|(name, value)| Some((name?, value)));
+    rendering.headers_mut().extend(headers.filter(|(name, _)| name != header::CONTENT_LENGTH));
+    rendering
+}
+
 /// The errors of routes that have no protocol of their own: operations, the upgrade to a WebSocket, unknown paths.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct PlainError<'a> {

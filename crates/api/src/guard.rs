@@ -8,6 +8,7 @@ pub mod memory_budget;
 pub mod origin;
 pub mod rate;
 pub mod record;
+pub mod socket_requests;
 
 mod credential;
 mod layer;
@@ -28,7 +29,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::Request;
-use axum::http::header::{CONTENT_LENGTH, UPGRADE, VARY};
+use axum::http::header::{UPGRADE, VARY};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method};
 use axum::response::Response;
 use gembridge_core::model::Principal;
@@ -46,9 +47,10 @@ use self::record::Record;
 use self::refusals::Refusals;
 use self::refused_body::PendingBody;
 use self::response_watch::Revocation;
+use self::socket_requests::SocketRequests;
 use self::ticket::{Ticket, Tickets};
 use crate::admin::operator::RefusedOrigin;
-use crate::frontend::{Media, Render};
+use crate::frontend::{Media, Render, rendered};
 use crate::identity::{Identity, RequestId};
 use crate::keys::{KeyLease, KeyRing};
 use crate::path_key::PathKey;
@@ -123,7 +125,7 @@ impl KeyedEntry {
 pub struct Guard {
     reach: RwLock<Reach>,
     proxies: Proxies,
-    rates: RateLimiter,
+    rates: Arc<RateLimiter>,
     keys: Arc<dyn KeyRing>,
     tickets: Tickets,
     refusals: Refusals,
@@ -157,7 +159,7 @@ impl Guard {
         Arc::new(Self {
             reach: RwLock::new(config.reach),
             proxies: config.proxies,
-            rates: RateLimiter::new(config.rate, config.counted, config.failure_rate),
+            rates: Arc::new(RateLimiter::new(config.rate, config.counted, config.failure_rate)),
             keys,
             tickets: Tickets::default(),
             refusals: Refusals::default(),
@@ -265,7 +267,7 @@ impl Guard {
         marks.allowance = self.count(&identity, client, keyed.purpose, marks)?;
         request.extensions_mut().insert(identity);
         request.extensions_mut().insert(lease.clone());
-        self.read_body(request, keyed).await?;
+        self.read_body(request, keyed, client).await?;
         Ok(Admitted::Keyed(lease, principal))
     }
 
@@ -282,15 +284,9 @@ impl Guard {
         purpose: Purpose,
         marks: &mut Marks,
     ) -> Result<Option<Allowance>, Problem> {
-        self.rates.count_key(owner, client, purpose).map_err(|Exceeded(allowance)| {
-            marks.allowance = Some(allowance);
-            Problem::new(
-                Kind::RateLimited { retry_after: allowance.reset },
-                format!(
-                    "rate limit reached: {} requests with this API key; wait, or raise `limits.requests`",
-                    allowance.limit
-                ),
-            )
+        self.rates.count_key(owner, client, purpose).map_err(|exceeded| {
+            marks.allowance = Some(exceeded.0);
+            exceeded.problem()
         })
     }
 
@@ -333,18 +329,21 @@ impl Guard {
         Err(Problem::new(Kind::Unauthenticated, message))
     }
 
-    /// Reads the body, and gives a request for a WebSocket what its messages are charged to.
+    /// Reads the body, and gives a request for a WebSocket what its messages are charged to and counted by.
     async fn read_body(
         &self,
         request: &mut Request,
         KeyedEntry { size, media, .. }: KeyedEntry,
+        client: IpAddr,
     ) -> Result<(), Problem> {
         check_media(media, request.method(), request.headers(), request.body())?;
         let unknown =
             || Problem::new(Kind::Internal, "missing identity: the key must be checked before the body is read");
         let owner = request.extensions().get::<Identity>().cloned().ok_or_else(unknown)?;
-        let account = self.bodies.account(owner);
+        let account = self.bodies.account(owner.clone());
         if request.headers().contains_key(UPGRADE) {
+            let rates = Arc::clone(&self.rates);
+            request.extensions_mut().insert(SocketRequests::new(rates, owner, client, account.clone()));
             request.extensions_mut().insert(account.clone());
         }
         if request.body().is_end_stream() {
@@ -389,10 +388,7 @@ where
         }
     });
     let problem = match ran.await {
-        Ran::Answered(mut response) => match response.extensions_mut().remove::<Problem>() {
-            Some(problem) => return rendered(render(&problem, &record.id), response),
-            None => return response,
-        },
+        Ran::Answered(response) => return rendered(response, render, &record.id),
         Ran::Panicked => {
             tracing::error!(request = %record.id, "a route panicked");
             Problem::new(Kind::Internal, "internal error; the log has more under this request id")
@@ -400,15 +396,6 @@ where
         Ran::Revoked => Problem::new(Kind::Unauthenticated, "the API key was revoked or changed while the request ran"),
     };
     render(&problem, &record.id)
-}
-
-/// A problem's rendering, with the status and the headers that its route gave it.
-fn rendered(mut rendering: Response, answered: Response) -> Response {
-    let (parts, _empty) = answered.into_parts();
-    *rendering.status_mut() = parts.status;
-    let headers = parts.headers.into_iter().filter_map(|(name, value)| Some((name?, value)));
-    rendering.headers_mut().extend(headers.filter(|(name, _)| name != CONTENT_LENGTH));
-    rendering
 }
 
 /// Leaves the number of the request in its response.

@@ -42,11 +42,6 @@ pub fn frontend(state: Arc<Messages>) -> Frontend {
     }
 }
 
-/// All routes. Every request comes with an [`crate::identity::Identity`] in its extensions.
-pub fn router(state: Arc<Messages>) -> Router {
-    create_router(Arc::clone(&state)).merge(count_router(state))
-}
-
 fn create_router(state: Arc<Messages>) -> Router {
     Router::new().route("/v1/messages", post(create::create)).with_state(state)
 }

@@ -32,11 +32,6 @@ pub fn frontend(state: Arc<Dialects>) -> Frontend {
     }
 }
 
-/// All routes. Every request comes with an [`crate::identity::Identity`] in its extensions.
-pub fn router(state: Arc<Dialects>) -> Router {
-    open_router().merge(ask_router(Arc::clone(&state))).merge(models_router(state))
-}
-
 /// Where programs look whether anything is there. It tells nothing.
 fn open_router() -> Router {
     Router::new().route("/api/version", get(models::version)).route("/api/hello", head(|| async {}))

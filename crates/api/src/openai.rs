@@ -28,11 +28,6 @@ pub fn frontend(state: Arc<Dialects>) -> Frontend {
     }
 }
 
-/// The routes. Every request comes with an [`crate::identity::Identity`] in its extensions.
-pub fn router(state: Arc<Dialects>) -> Router {
-    chat_router(Arc::clone(&state)).merge(models_router(state))
-}
-
 const VERSIONED: &str = "/v1/chat/completions";
 /// The address that some clients build.
 const UNVERSIONED: &str = "/chat/completions";

@@ -11,7 +11,6 @@ mod error;
 #[cfg(test)]
 mod fuzz;
 mod items;
-mod keeper;
 mod kept;
 mod past;
 mod response_id;
@@ -26,9 +25,9 @@ use axum::routing::{get, post};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::dialect::Dialects;
+use crate::dialect::{Dialects, RecentLimits};
 use crate::frontend::Frontend;
-use kept::{KeptLimits, KeptResponses};
+use kept::KeptResponses;
 
 /// What the routes of this dialect share.
 pub struct Responses {
@@ -39,11 +38,11 @@ pub struct Responses {
     draining: CancellationToken,
 }
 
-const KEPT: KeptLimits = KeptLimits { bytes: 64 << 20, entries: 4_096 };
+const KEPT: RecentLimits = RecentLimits { bytes: 64 << 20, entries: 4_096 };
 
 impl Responses {
     pub fn new(dialects: Arc<Dialects>) -> Arc<Self> {
-        let kept = Arc::new(KeptResponses::new(KEPT));
+        let kept = KeptResponses::new(KEPT);
         Arc::new(Self { dialects, kept, tasks: TaskTracker::new(), draining: CancellationToken::new() })
     }
 
@@ -68,11 +67,6 @@ pub fn frontend(state: Arc<Responses>) -> Frontend {
         metadata: metadata(state),
         ..Frontend::default()
     }
-}
-
-/// The routes. Every request comes with an [`crate::identity::Identity`] in its extensions.
-pub fn router(state: Arc<Responses>) -> Router {
-    turns(Arc::clone(&state)).merge(metadata(state))
 }
 
 fn turns(state: Arc<Responses>) -> Router {

@@ -85,6 +85,7 @@ impl Renderer {
             | Event::Started
             | Event::HistoryReplayed { .. }
             | Event::Admitted
+            | Event::AnswerDeleted { .. }
             | Event::Asked(_)
             | Event::Context { .. }
             | Event::Commands(_)

@@ -109,6 +109,7 @@ impl Fold {
             | Event::Other { .. }
             | Event::HistoryReplayed { .. }
             | Event::Admitted
+            | Event::AnswerDeleted { .. }
             | Event::Called(_)
             | Event::Parked(_)
             | Event::Returned { .. }

@@ -180,7 +180,8 @@ impl Fold {
             | Event::Other { .. }
             | Event::AgentReplaced { .. }
             | Event::HistoryReplayed { .. }
-            | Event::Admitted => {}
+            | Event::Admitted
+            | Event::AnswerDeleted { .. } => {}
         }
     }
 

@@ -27,7 +27,7 @@ pub(crate) struct Asked {
 /// Keeps the pieces of all answers of a request until their end.
 pub(crate) trait WholeEncoder: AnswerSink {
     /// The body of the response.
-    fn encode(&self, tokens: TokenCount) -> serde_json::Result<Vec<u8>>;
+    fn encode(&mut self, tokens: TokenCount) -> serde_json::Result<Vec<u8>>;
 }
 
 impl Caller {

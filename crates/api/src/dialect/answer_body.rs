@@ -60,6 +60,15 @@ impl<E: StreamEncoder> AnswerBody<E> {
         let last = Instant::now();
         Self { exchange, encoder, request, keep_alive, silence, last, alarm: Alarm::Unset, done: false }
     }
+
+    pub(crate) fn encoder(&self) -> &E {
+        &self.encoder
+    }
+
+    /// What was written stays; turns that run are abandoned.
+    pub(crate) fn into_encoder(self) -> E {
+        self.encoder
+    }
 }
 
 impl<E: StreamEncoder> Body for AnswerBody<E> {

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::body::{Body, to_bytes};
+use axum::extract::Request;
 use axum::http::request::Parts;
-use axum::http::{Extensions, HeaderMap, HeaderName, HeaderValue, Response, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Response, header};
 use bytes::Bytes;
 use gembridge_core::exchange::{
     Certainty, Exchange, ExchangeError, ExchangeObserver, Mark, NamedSession, Plan, Resolved, SentRequest, TokenCount,
@@ -52,20 +53,22 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
-    /// The guard has said who asks.
-    pub(crate) fn new(dialects: Arc<Dialects>, request: RequestId, known: &mut Extensions) -> Result<Self, Problem> {
+    /// A request, with its headers and its body. The guard has said who asks.
+    pub(crate) fn of(dialects: &Arc<Dialects>, request: Request) -> Result<(Self, HeaderMap, Body), Problem> {
+        let (Parts { headers, mut extensions, .. }, body) = request.into_parts();
         let unknown = || Problem::new(Kind::Internal, "the request came without an identity");
-        let identity = known.get::<Identity>().cloned().ok_or_else(unknown)?;
-        let (notes, memory) = (known.get().cloned(), known.remove());
-        Ok(Self { dialects, identity, request, notes, received: Instant::now(), mark: None, is_retry: false, memory })
-    }
-
-    /// The same, with what the headers say of it.
-    pub(crate) fn of_request(dialects: Arc<Dialects>, request: RequestId, parts: &mut Parts) -> Result<Self, Problem> {
-        let mut caller = Self::new(dialects, request, &mut parts.extensions)?;
-        let tries = parts.headers.get(RETRIES).and_then(|count| count.to_str().ok()?.parse::<u32>().ok());
-        caller.is_retry = tries.is_some_and(|tries| tries > 0);
-        Ok(caller)
+        let tries = headers.get(RETRIES).and_then(|count| count.to_str().ok()?.parse::<u32>().ok());
+        let caller = Self {
+            dialects: Arc::clone(dialects),
+            identity: extensions.get::<Identity>().cloned().ok_or_else(unknown)?,
+            request: extensions.get().copied().unwrap_or_else(RequestId::fresh),
+            notes: extensions.get().cloned(),
+            received: Instant::now(),
+            mark: None,
+            is_retry: tries.is_some_and(|tries| tries > 0),
+            memory: extensions.remove(),
+        };
+        Ok((caller, headers, body))
     }
 
     /// The session of ours that the request names, if it names one.

@@ -30,7 +30,7 @@ pub(crate) fn parse<'b, T: Deserialize<'b>>(body: &'b [u8], what: &str) -> Resul
 
 /// The field of a `T` that could not be read, such as `messages[0].content`. The body is read once more, with an eye on
 /// where: only the sender of a wrong one pays for it.
-pub(crate) fn place<'b, T: Deserialize<'b>>(body: &'b [u8]) -> Option<String> {
+fn place<'b, T: Deserialize<'b>>(body: &'b [u8]) -> Option<String> {
     let mut json = serde_json::Deserializer::from_slice(body);
     let error = serde_path_to_error::deserialize::<_, T>(&mut json).err()?;
     // What is no JSON at all is no field's fault.

@@ -12,7 +12,7 @@ use http_body::Body as _;
 use http_body_util::BodyExt;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::memory_budget::{BodyCharge, Charge, Full, MemoryAccount, MemoryBudget};
+use super::memory_budget::{BodyCharge, Charge, MemoryAccount, MemoryBudget};
 use crate::frontend::Media;
 use crate::identity::Identity;
 use crate::problem::{Kind, Problem};
@@ -177,20 +177,7 @@ impl Bodies {
 
     async fn hold(&self, charge: &mut Charge, bytes: usize) -> Result<(), Problem> {
         let held = timeout(self.budget.limits().wait, poll_fn(|cx| charge.poll_hold(bytes, cx))).await;
-        held.map_err(|_| {
-            let retry_after = Duration::from_secs(1);
-            match charge.obstacle(bytes) {
-                Full::Share => Problem::new(
-                    Kind::QueueFull { retry_after },
-                    "requests of this key that are not read to their end take up its share of the memory; finish \
-                     them, then try again",
-                ),
-                Full::Budget => Problem::new(
-                    Kind::Unavailable { retry_after },
-                    "too many large requests are being read at once; try again in a second",
-                ),
-            }
-        })
+        held.map_err(|_| charge.obstacle(bytes).problem())
     }
 
     #[cfg(test)]

@@ -11,11 +11,13 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use gembridge_core::model::Principal;
 
 use super::body::BodyLimits;
 use crate::identity::{Identity, Rank};
+use crate::problem::{Kind, Problem};
 
 pub struct MemoryBudget {
     limits: BodyLimits,
@@ -49,6 +51,23 @@ pub enum Full {
     Share,
     /// The messages of all keys take up the memory.
     Budget,
+}
+
+impl Full {
+    pub(super) fn problem(self) -> Problem {
+        let retry_after = Duration::from_secs(1);
+        match self {
+            Self::Share => Problem::new(
+                Kind::QueueFull { retry_after },
+                "requests of this key that are not read to their end take up its share of the memory; finish them, then \
+                 try again",
+            ),
+            Self::Budget => Problem::new(
+                Kind::Unavailable { retry_after },
+                "too many large requests are being read at once; try again in a second",
+            ),
+        }
+    }
 }
 
 impl MemoryBudget {

@@ -16,6 +16,7 @@ use gembridge_core::model::Principal;
 use crate::admin::metrics::names;
 use crate::client_prefix::ClientPrefix;
 use crate::identity::{Identity, Rank};
+use crate::problem::{Kind, Problem};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
@@ -55,6 +56,16 @@ pub struct Allowance {
 /// Refused: nothing was counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exceeded(pub Allowance);
+
+impl Exceeded {
+    /// What is told to the owner of a key that was counted.
+    pub(super) fn problem(self) -> Problem {
+        let Self(Allowance { limit, reset, .. }) = self;
+        let message =
+            format!("rate limit reached: {limit} requests with this API key; wait, or raise `limits.requests`");
+        Problem::new(Kind::RateLimited { retry_after: reset }, message)
+    }
+}
 
 const BUCKETS: usize = 1 << 16;
 /// A window is counted in slices. The requests of a slice are forgotten together, one window after the last of them:

@@ -11,22 +11,14 @@ use gembridge_core::model::ClientTool;
 
 use super::{Messages, decode, error, wire};
 use crate::dialect::{Caller, Source, json};
-use crate::identity::RequestId;
 use crate::problem::Problem;
 
-pub(super) async fn count(State(app): State<Arc<Messages>>, request: Request) -> Response<Body> {
-    let (mut parts, body) = request.into_parts();
-    let id = parts.extensions.get().copied().unwrap_or_else(RequestId::fresh);
-    let counted = match Caller::new(Arc::clone(&app.dialects), id, &mut parts.extensions) {
-        Ok(caller) => caller.read(body, tokens).await.map(|(_, tokens)| tokens),
-        Err(unknown) => Err(unknown),
-    };
-    let mut response = match counted {
-        Ok(input_tokens) => json(&wire::Counted { input_tokens }),
-        Err(problem) => error::response(&problem, &id),
-    };
-    error::name(&mut response, &id);
-    response
+pub(super) async fn count(State(app): State<Arc<Messages>>, request: Request) -> Result<Response<Body>, Problem> {
+    let (caller, _, body) = Caller::of(&app.dialects, request)?;
+    let (caller, input_tokens) = caller.read(body, tokens).await?;
+    let mut response = json(&wire::Counted { input_tokens });
+    error::name(&mut response, &caller.request);
+    Ok(response)
 }
 
 fn tokens(_: &Caller, body: &Bytes) -> Result<u64, Problem> {

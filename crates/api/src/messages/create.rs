@@ -12,24 +12,20 @@ use uuid::Uuid;
 
 use super::decode::{self, Conversation, RequestOptions, ThreadWish};
 use super::encode::{Events, Head, WholeBody};
-use super::error::{self, Refusal, ThreadRefusal};
+use super::error::{self, ThreadRefusal};
 use super::threads::{Addition, Thread};
 use super::{Messages, wire};
 use crate::dialect::{Asked, Caller, Source};
-use crate::identity::{RequestId, SESSION_HEADER};
+use crate::identity::SESSION_HEADER;
 use crate::problem::Problem;
 use crate::sse;
 
-pub(super) async fn create(State(app): State<Arc<Messages>>, request: Request) -> Response<Body> {
-    let (mut parts, body) = request.into_parts();
-    let id = parts.extensions.get().copied().unwrap_or_else(RequestId::fresh);
-    let answer = match Caller::of_request(Arc::clone(&app.dialects), id, &mut parts) {
-        Ok(caller) => app.answer(caller, &parts.headers, body).await,
-        Err(unknown) => Err(unknown.into()),
-    };
-    let mut response = answer.unwrap_or_else(|refusal| refusal.response(&id));
+pub(super) async fn create(State(app): State<Arc<Messages>>, request: Request) -> Result<Response<Body>, Problem> {
+    let (caller, headers, body) = Caller::of(&app.dialects, request)?;
+    let id = caller.request;
+    let mut response = app.answer(caller, &headers, body).await?;
     error::name(&mut response, &id);
-    response
+    Ok(response)
 }
 
 /// What a request says, before it is known in which session.
@@ -39,7 +35,7 @@ struct Read {
 }
 
 impl Messages {
-    async fn answer(&self, caller: Caller, headers: &HeaderMap, body: Body) -> Result<Response<Body>, Refusal> {
+    async fn answer(&self, caller: Caller, headers: &HeaderMap, body: Body) -> Result<Response<Body>, Problem> {
         let session = caller.named_session(headers).await?;
         let (caller, Read { mut options, said }) = caller.read(body, read).await?;
         let session = match &options.thread {
@@ -48,7 +44,7 @@ impl Messages {
                 options.tools = inherited(options.tools, &thread);
                 let viewer = caller.identity.viewer();
                 let named = self.dialects.exchanges.named_session(thread.session, &viewer).await;
-                Some(named.map_err(|_| Refusal::Thread(ThreadRefusal::NotFound))?)
+                Some(named.map_err(|_| ThreadRefusal::NotFound)?)
             }
             Some(ThreadWish::Create) | None => session,
         };
@@ -76,7 +72,7 @@ impl Messages {
         mut caller: Caller,
         options: &RequestOptions,
         plan: Plan,
-    ) -> Result<Response<Body>, Refusal> {
+    ) -> Result<Response<Body>, Problem> {
         let head = Head {
             id: format!("msg_{}", Uuid::now_v7().simple()),
             model: plan.resolved.shown().to_owned(),
@@ -94,7 +90,7 @@ impl Messages {
             && let Some(session) = session_of(&response)
         {
             let owner = caller.identity.principal.clone();
-            self.threads.keep(id, Thread { owner, session, tools: options.tools.clone() });
+            self.threads.keep(&id, Thread { owner, session, tools: options.tools.clone() });
         }
         Ok(response)
     }

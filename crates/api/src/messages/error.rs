@@ -44,38 +44,24 @@ pub(super) enum ThreadRefusal {
     AlreadyContinued,
 }
 
-/// What a request is refused with.
-#[derive(Debug)]
-pub(super) enum Refusal {
-    Problem(Problem),
-    Thread(ThreadRefusal),
-}
+/// The field whose problems are refusals of threads.
+const THREAD: &str = "thread";
 
-impl From<ThreadRefusal> for Refusal {
+impl From<ThreadRefusal> for Problem {
     fn from(refusal: ThreadRefusal) -> Self {
-        Self::Thread(refusal)
-    }
-}
-
-impl From<Problem> for Refusal {
-    fn from(problem: Problem) -> Self {
-        Self::Problem(problem)
-    }
-}
-
-impl Refusal {
-    pub(super) fn response(&self, id: &RequestId) -> Response {
-        match self {
-            Self::Problem(problem) => response(problem, id),
-            Self::Thread(refusal) => thread_response(*refusal, id),
-        }
+        let (kind, message) = match refusal {
+            ThreadRefusal::NotFound => (Kind::NotFound, "no thread is kept under this message id; send all of it"),
+            ThreadRefusal::AlreadyContinued => (Kind::Invalid, "the thread went on after this message; send all of it"),
+        };
+        Self { kind, message: message.to_owned(), param: Some(THREAD.to_owned()) }
     }
 }
 
 /// The whole response: status, `Retry-After`, body. The guard's refusals on this frontend's routes are written by it too.
 pub(super) fn response(problem: &Problem, id: &RequestId) -> Response {
     let mut response = frontend::json_response(problem, json(problem, id));
-    if !may_be_repeated(problem.kind) {
+    if problem.kind == Kind::StoreFull {
+        // What the agent did could not be kept.
         response.headers_mut().insert(SHOULD_RETRY, HeaderValue::from_static("false"));
     }
     name(&mut response, id);
@@ -87,28 +73,6 @@ pub(super) fn name(response: &mut Response, id: &RequestId) {
     if let Ok(id) = HeaderValue::from_str(id.text(&mut [0; RequestId::LENGTH])) {
         response.headers_mut().insert(REQUEST_ID, id);
     }
-}
-
-/// An agent that failed may have acted before, and would act again.
-fn may_be_repeated(kind: Kind) -> bool {
-    !matches!(
-        kind,
-        Kind::Agent | Kind::NoToolCall | Kind::NoOutput | Kind::Cancelled | Kind::TimedOut | Kind::StoreFull
-    )
-}
-
-fn thread_response(refusal: ThreadRefusal, id: &RequestId) -> Response {
-    let (kind, code, message) = match refusal {
-        ThreadRefusal::NotFound => {
-            (Kind::NotFound, "thread_not_found", "no conversation is kept under this message id; send all of it")
-        }
-        ThreadRefusal::AlreadyContinued => {
-            (Kind::Invalid, "thread_already_continued", "the conversation went on after this message; send all of it")
-        }
-    };
-    let mut response = frontend::json_response(&Problem::new(kind, message), envelope(kind, message, Some(code), id));
-    name(&mut response, id);
-    response
 }
 
 /// What an exchange ended with, in this dialect's names of fields.
@@ -131,12 +95,13 @@ pub(super) fn event(out: &mut BytesMut, problem: &Problem, id: &RequestId) {
 }
 
 fn json(problem: &Problem, id: &RequestId) -> Vec<u8> {
-    envelope(problem.kind, &problem.message_with_field(), None, id)
-}
-
-fn envelope(kind: Kind, message: &str, error_code: Option<&'static str>, id: &RequestId) -> Vec<u8> {
+    let error_code = match (problem.kind, problem.param.as_deref()) {
+        (Kind::NotFound, Some(THREAD)) => Some("thread_not_found"),
+        (Kind::Invalid, Some(THREAD)) => Some("thread_already_continued"),
+        _ => None,
+    };
     let details = error_code.map(|error_code| Details { error_code });
-    let error = Error { r#type: class(kind), message, details };
+    let error = Error { r#type: class(problem.kind), message: &problem.message_with_field(), details };
     serde_json::to_vec(&Envelope { r#type: "error", error, request_id: *id }).expect("strings always serialise")
 }
 
@@ -211,7 +176,7 @@ mod tests {
             (ThreadRefusal::NotFound, 404, "thread_not_found"),
             (ThreadRefusal::AlreadyContinued, 400, "thread_already_continued"),
         ] {
-            let (found, _, body) = shown(Refusal::Thread(refusal).response(&id)).await;
+            let (found, _, body) = shown(response(&refusal.into(), &id)).await;
             assert_eq!(found, status);
             assert!(body.contains(&format!(r#""details":{{"error_code":"{code}"}}"#)), "{body}");
         }

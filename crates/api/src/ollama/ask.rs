@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, HeaderValue, Response, header};
+use axum::http::{HeaderValue, Response, header};
 use bytes::Bytes;
 use gembridge_core::exchange::{NamedSession, Plan};
 use gembridge_core::model::Timestamp;
@@ -13,29 +13,21 @@ use super::decode::{self, AskOptions, Kinds};
 use super::encode::{Clock, Head, Lines, Shape, WholeAnswer};
 use super::{error, wire};
 use crate::dialect::{Asked, Caller, Dialects, JSON, Source};
-use crate::identity::RequestId;
 use crate::iso_time::iso;
 use crate::problem::Problem;
 
 /// One JSON object in each line.
 pub(super) const LINES: HeaderValue = HeaderValue::from_static("application/x-ndjson");
 
-pub(super) async fn chat(State(dialects): State<Arc<Dialects>>, request: Request) -> Response<Body> {
-    respond(dialects, request, Kinds::Chat).await
+pub(super) async fn chat(State(dialects): State<Arc<Dialects>>, request: Request) -> Result<Response<Body>, Problem> {
+    answer(&dialects, request, Kinds::Chat).await
 }
 
-pub(super) async fn generate(State(dialects): State<Arc<Dialects>>, request: Request) -> Response<Body> {
-    respond(dialects, request, Kinds::Generate).await
-}
-
-async fn respond(dialects: Arc<Dialects>, request: Request, kind: Kinds) -> Response<Body> {
-    let (mut parts, body) = request.into_parts();
-    let id = parts.extensions.get().copied().unwrap_or_else(RequestId::fresh);
-    let answer = match Caller::of_request(dialects, id, &mut parts) {
-        Ok(caller) => answer(caller, &parts.headers, body, kind).await,
-        Err(unknown) => Err(unknown),
-    };
-    answer.unwrap_or_else(|problem| error::response(&problem, &id))
+pub(super) async fn generate(
+    State(dialects): State<Arc<Dialects>>,
+    request: Request,
+) -> Result<Response<Body>, Problem> {
+    answer(&dialects, request, Kinds::Generate).await
 }
 
 /// What is to be done about a request.
@@ -53,9 +45,10 @@ enum Task {
     },
 }
 
-async fn answer(caller: Caller, headers: &HeaderMap, body: Body, kind: Kinds) -> Result<Response<Body>, Problem> {
+async fn answer(dialects: &Arc<Dialects>, request: Request, kind: Kinds) -> Result<Response<Body>, Problem> {
     let clock = Clock::started();
-    let session = caller.named_session(headers).await;
+    let (caller, headers, body) = Caller::of(dialects, request)?;
+    let session = caller.named_session(&headers).await;
     let (mut caller, task) =
         caller.read(body, move |caller, body| understand(caller, body, session, kind, clock)).await?;
     match task {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, Response};
+use axum::http::Response;
 use bytes::Bytes;
 use gembridge_core::exchange::{NamedSession, Plan, Resolved};
 use gembridge_core::model::Timestamp;
@@ -14,7 +14,6 @@ use super::decode::{self, Reply, RequestOptions};
 use super::encode::{Chunks, Head, WholeBody};
 use super::{error, wire};
 use crate::dialect::{Asked, Caller, Dialects, Source};
-use crate::identity::RequestId;
 use crate::problem::Problem;
 use crate::sse;
 
@@ -47,18 +46,9 @@ use crate::sse;
         (status = 507, description = "There is no room left to keep the conversation"),
     )
 )]
-pub(super) async fn create(State(dialects): State<Arc<Dialects>>, request: Request) -> Response<Body> {
-    let (mut parts, body) = request.into_parts();
-    let id = parts.extensions.get().copied().unwrap_or_else(RequestId::fresh);
-    let answer = match Caller::of_request(dialects, id, &mut parts) {
-        Ok(caller) => answer(caller, &parts.headers, body).await,
-        Err(unknown) => Err(unknown),
-    };
-    answer.unwrap_or_else(|problem| error::response(&problem, &id))
-}
-
-async fn answer(caller: Caller, headers: &HeaderMap, body: Body) -> Result<Response<Body>, Problem> {
-    let session = caller.named_session(headers).await;
+pub(super) async fn create(State(dialects): State<Arc<Dialects>>, request: Request) -> Result<Response<Body>, Problem> {
+    let (caller, headers, body) = Caller::of(&dialects, request)?;
+    let session = caller.named_session(&headers).await;
     let (caller, (options, plan)) = caller.read(body, |caller, body| understand(caller, body, session)).await?;
     carry_out(caller, &options, plan).await
 }

@@ -8,9 +8,9 @@ use axum::extract::State;
 use axum::http::{HeaderMap, Response};
 use gembridge_core::model::{PromptAbilities, Timestamp};
 
-use super::{error, wire};
-use crate::dialect::{Dialects, VENDOR_PREFIX, json};
-use crate::identity::{Identity, RequestId};
+use super::wire;
+use crate::dialect::{Dialects, VENDOR_PREFIX, brief, json};
+use crate::identity::Identity;
 use crate::iso_time::iso;
 use crate::path::PathName;
 use crate::problem::{Kind, Problem};
@@ -59,22 +59,15 @@ const MESSAGES_VERSION: &str = "anthropic-version";
 pub(super) async fn get(
     State(app): State<Arc<Dialects>>,
     Extension(identity): Extension<Identity>,
-    request_id: Option<Extension<RequestId>>,
-    name: Result<PathName, Problem>,
-) -> Response<Body> {
-    let request = request_id.map_or_else(RequestId::fresh, |Extension(id)| id);
-    let id = match name {
-        Ok(PathName(id)) => id,
-        Err(problem) => return error::response(&problem, &request),
-    };
+    PathName(id): PathName,
+) -> Result<Response<Body>, Problem> {
     app.exchanges.catalog().learn(&identity.principal).await;
-    if let Some(found) = app.exchanges.catalog().entry(id.strip_prefix(VENDOR_PREFIX).unwrap_or(&id)) {
-        return json(&entry(found, app.exchanges.catalog()));
-    }
-    let shown: String = id.chars().take(64).flat_map(char::escape_default).collect();
-    let message = format!("model `{shown}` does not exist; `GET /v1/models` lists those that do");
-    let problem = Problem { kind: Kind::NotFound, message, param: Some("model".into()) };
-    error::response(&problem, &request)
+    let found = app.exchanges.catalog().entry(id.strip_prefix(VENDOR_PREFIX).unwrap_or(&id));
+    let found = found.ok_or_else(|| {
+        let message = format!("model `{}` does not exist; `GET /v1/models` lists those that do", brief(&id));
+        Problem { kind: Kind::NotFound, message, param: Some("model".into()) }
+    })?;
+    Ok(json(&entry(found, app.exchanges.catalog())))
 }
 
 fn entry(entry: Entry, catalog: &Catalog) -> wire::ModelEntry {

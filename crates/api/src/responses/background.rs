@@ -5,7 +5,6 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
 use axum::Error as BodyError;
 use bytes::{Bytes, BytesMut};
@@ -13,14 +12,13 @@ use gembridge_core::BoxFuture;
 use gembridge_core::exchange::Exchange;
 use http_body::{Body, Frame};
 use tokio::sync::watch;
-use tokio::time::interval_at;
 use tokio_util::sync::CancellationToken;
 
 use super::encode::Answer;
-use super::error;
-use super::kept::Stage;
-use crate::dialect::StreamEncoder as _;
-use crate::problem::Problem;
+use super::{Responses, error};
+use crate::dialect::AnswerBody;
+use crate::identity::RequestId;
+use crate::problem::{Kind, Problem};
 
 /// A response in the making, or made.
 pub(super) struct Run {
@@ -31,102 +29,93 @@ pub(super) struct Run {
 }
 
 struct State {
-    answer: Answer,
+    stage: Stage,
     /// All events up to now.
     events: BytesMut,
-    is_over: bool,
+}
+
+enum Stage {
+    Working(Box<AnswerBody<Answer>>),
+    /// The response as JSON.
+    Over(Bytes),
 }
 
 impl Run {
-    /// Waits until the answer has begun, which is when it has a name.
-    pub(super) async fn begin(exchange: &mut Exchange, answer: &mut Answer) -> Result<(), Problem> {
+    /// Lets a response go on without its client. Waits until a session has the prompt, which is when the response has a name.
+    pub(super) async fn begin(
+        app: &Responses,
+        mut exchange: Exchange,
+        mut answer: Answer,
+        request: RequestId,
+    ) -> Result<Arc<Self>, Problem> {
         poll_fn(|cx| {
             while answer.id().is_empty() && !exchange.is_over() {
-                ready!(exchange.poll_step(cx, answer));
+                ready!(exchange.poll_step(cx, &mut answer));
             }
             Poll::Ready(())
         })
         .await;
-        match exchange.take_failure() {
-            Some(failure) if answer.id().is_empty() => Err(error::problem(failure)),
-            // It ends the response that has begun.
-            Some(failure) => {
-                answer.fail(error::problem(failure));
-                Ok(())
-            }
-            None => Ok(()),
+        if answer.id().is_empty() {
+            let unknown = || Problem::new(Kind::Internal, "the response ended before it began");
+            return Err(exchange.take_failure().map_or_else(unknown, error::problem));
         }
-    }
-
-    pub(super) fn new(answer: Answer) -> Arc<Self> {
-        let state = State { answer, events: BytesMut::new(), is_over: false };
-        Arc::new(Self {
-            state: Mutex::new(state),
+        let body = Box::new(AnswerBody::new(exchange, answer, request, app.dialects.config.keep_alive));
+        let run = Arc::new(Self {
+            state: Mutex::new(State { stage: Stage::Working(body), events: BytesMut::new() }),
             changes: watch::Sender::new(()),
             cancelled: CancellationToken::new(),
             weight: AtomicUsize::new(0),
-        })
+        });
+        if let Stage::Working(body) = &run.lock().stage {
+            body.encoder().keep_running(Arc::clone(&run));
+        }
+        app.tasks.spawn(Arc::clone(&run).work());
+        Ok(run)
     }
 
     /// Works until the answer is over. What was said is kept then.
-    pub(super) async fn work(self: Arc<Self>, mut exchange: Exchange, keep_alive: Duration) {
-        let mut signs = interval_at(tokio::time::Instant::now() + keep_alive, keep_alive);
+    async fn work(self: Arc<Self>) {
+        tokio::select! {
+            biased;
+            () = self.cancelled.cancelled() => self.end(Answer::cancel),
+            () = poll_fn(|cx| self.poll_body(cx)) => self.end(|_| {}),
+        }
+    }
+
+    fn poll_body(&self, cx: &mut Context<'_>) -> Poll<()> {
         loop {
-            let stepped = tokio::select! {
-                biased;
-                () = self.cancelled.cancelled() => break,
-                () = poll_fn(|cx| self.poll_step(&mut exchange, cx)) => true,
-                _ = signs.tick() => false,
-            };
-            if !stepped {
-                self.change(|state| state.answer.sign_of_life());
-            }
-            if exchange.is_over() {
-                break;
-            }
-        }
-        let cancelled = self.cancelled.is_cancelled();
-        self.change(|state| match exchange.take_failure() {
-            _ if cancelled => state.answer.cancel(),
-            Some(failure) => state.answer.fail(error::problem(failure)),
-            None => state.answer.end(exchange.tokens()),
-        });
-        let over = self.lock().answer.over();
-        if let Some(over) = over {
-            over.keep(Stage::Background(Arc::clone(&self)));
-        }
-        // Its followers go when everything is done.
-        self.change(|state| state.is_over = true);
-    }
-
-    fn poll_step(&self, exchange: &mut Exchange, cx: &mut Context<'_>) -> Poll<()> {
-        if exchange.is_over() {
-            return Poll::Ready(());
-        }
-        let stepped = exchange.poll_step(cx, &mut self.lock().answer);
-        self.change(|_| {});
-        stepped
-    }
-
-    /// Takes up what was written, and tells those who follow.
-    fn change(&self, change: impl FnOnce(&mut State)) {
-        let mut state = self.lock();
-        change(&mut state);
-        if let Some(written) = state.answer.take() {
-            state.events.extend_from_slice(&written);
+            let mut state = self.lock();
+            let Stage::Working(body) = &mut state.stage else { return Poll::Ready(()) };
+            let Some(Ok(frame)) = ready!(Pin::new(body).poll_frame(cx)) else { return Poll::Ready(()) };
+            state.events.extend_from_slice(frame.data_ref().map_or(&[][..], |data| data));
             self.weight.store(state.events.len(), Ordering::Relaxed);
+            drop(state);
+            self.changes.send_replace(());
+        }
+    }
+
+    /// Nothing more comes: a turn that still runs is abandoned.
+    fn end(&self, last: impl FnOnce(&mut Answer)) {
+        let mut state = self.lock();
+        if let Stage::Working(body) = std::mem::replace(&mut state.stage, Stage::Over(Bytes::new())) {
+            let mut answer = body.into_encoder();
+            last(&mut answer);
+            state.stage = Stage::Over(answer.to_json().into());
         }
         drop(state);
         self.changes.send_replace(());
     }
 
     /// The response as it stands.
-    pub(super) fn response(&self) -> Vec<u8> {
-        self.lock().answer.encode()
+    pub(super) fn response(&self) -> Bytes {
+        match &self.lock().stage {
+            Stage::Working(body) => body.encoder().to_json().into(),
+            Stage::Over(body) => body.clone(),
+        }
     }
 
     pub(super) fn is_over(&self) -> bool {
-        self.lock().is_over
+        matches!(self.lock().stage, Stage::Over(_))
     }
 
     /// Ends the turn, and waits until the response says so.
@@ -145,20 +134,11 @@ impl Run {
         self.weight.load(Ordering::Relaxed)
     }
 
-    /// It can be had from now on.
-    pub(super) fn keep_running(self: &Arc<Self>) {
-        self.lock().answer.keep_running(Stage::Background(Arc::clone(self)));
-    }
-
     /// The events after the one with this number, and those that come.
     pub(super) fn follow(self: &Arc<Self>, after: Option<u64>) -> Events {
-        let state = self.lock();
         let skipped =
             after.map_or(0, |after| usize::try_from(after).map_or(usize::MAX, |after| after.saturating_add(1)));
-        let ends = memchr::memmem::find_iter(&state.events, b"\n\n").map(|at| at + 2);
-        let at = if skipped == 0 { 0 } else { ends.take(skipped).last().unwrap_or(0) };
-        let waiting = changed(self.changes.subscribe());
-        Events { run: Arc::clone(self), at, waiting }
+        Events { run: Arc::clone(self), skipped, at: 0, waiting: changed(self.changes.subscribe()) }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -179,6 +159,8 @@ fn changed(mut changes: watch::Receiver<()>) -> Waiting {
 /// The events of a run as a body. Dropped, the run goes on.
 pub(super) struct Events {
     run: Arc<Run>,
+    /// So many events are left out before anything is told.
+    skipped: usize,
     at: usize,
     waiting: Waiting,
 }
@@ -188,20 +170,32 @@ impl Body for Events {
     type Error = BodyError;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        let this = &mut *self;
         loop {
-            let (news, is_over) = {
-                let state = self.run.lock();
-                (Bytes::copy_from_slice(&state.events[self.at..]), state.is_over)
+            let is_over = {
+                let state = this.run.lock();
+                let end = |events: &[u8]| memchr::memmem::find(events, EVENT_END).map(|at| at + EVENT_END.len());
+                while this.skipped > 0
+                    && let Some(end) = end(&state.events[this.at..])
+                {
+                    this.at += end;
+                    this.skipped -= 1;
+                }
+                let news = if this.skipped == 0 { &state.events[this.at..] } else { &[] };
+                if !news.is_empty() {
+                    let news = Bytes::copy_from_slice(news);
+                    this.at += news.len();
+                    return Poll::Ready(Some(Ok(Frame::data(news))));
+                }
+                matches!(state.stage, Stage::Over(_))
             };
-            if !news.is_empty() {
-                self.at += news.len();
-                return Poll::Ready(Some(Ok(Frame::data(news))));
-            }
             if is_over {
                 return Poll::Ready(None);
             }
-            let changes = ready!(self.waiting.as_mut().poll(cx));
-            self.waiting = changed(changes);
+            let changes = ready!(this.waiting.as_mut().poll(cx));
+            this.waiting = changed(changes);
         }
     }
 }
+
+const EVENT_END: &[u8] = b"\n\n";

@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
-use axum::body::{Body, to_bytes};
+use axum::Extension;
+use axum::body::Body;
 use axum::extract::{Query, State};
 use axum::http::Response;
 use bytes::Bytes;
 use gembridge_core::model::Timestamp;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::Responses;
@@ -16,46 +18,42 @@ use super::decode;
 use super::error::unknown_conversation;
 use super::items::{self, Order, Page};
 use super::kept::{Kept, Stage};
-use super::stored::{Asking, Deletion, json, value};
-use crate::dialect::Source;
+use super::stored::Deletion;
+use crate::dialect::{self, Source, json as value};
+use crate::identity::Identity;
+use crate::json::AnyObject;
 use crate::path::PathName;
-use crate::problem::{Kind, Problem};
+use crate::problem::Problem;
 
 #[derive(Deserialize)]
-struct Create {
-    metadata: Option<Box<RawValue>>,
-}
-
-#[derive(Serialize)]
-struct Conversation<'a> {
-    id: &'a str,
-    object: &'static str,
-    created_at: u64,
-    metadata: &'a RawValue,
+struct Created<'a> {
+    metadata: Option<Map<String, Value>>,
+    #[serde(borrow)]
+    items: Option<&'a RawValue>,
 }
 
 /// Makes a conversation, with items in it if some are sent.
 #[utoipa::path(
     post, path = "/v1/conversations", tag = "responses", operation_id = "createConversation",
+    request_body(content = AnyObject, description = "`items` and `metadata`, if any"),
     responses((status = 200, description = "The conversation"), (status = 400, description = "It cannot be read"))
 )]
-pub(super) async fn create(State(app): State<Arc<Responses>>, asking: Asking, body: Body) -> Response<Body> {
-    let answer = async {
-        let body = read(body).await?;
-        let body = if body.is_empty() { Bytes::from_static(b"{}") } else { body };
-        let asked: Create = serde_json::from_slice(&body).map_err(|error| unreadable(&error))?;
-        let said = items_of(&body)?;
-        let id = format!("conv_{}", Uuid::now_v7().simple());
-        let metadata = asked.metadata.unwrap_or_else(|| RawValue::from_string("{}".to_owned()).expect("JSON"));
-        let created_at = Timestamp::now().0 / 1_000;
-        let conversation = Conversation { id: &id, object: "conversation", created_at, metadata: &metadata };
-        let conversation = Bytes::from(serde_json::to_vec(&conversation).expect("texts always serialise"));
-        let principal = asking.identity.principal.clone();
-        let stage = Stage::Conversation(conversation.clone());
-        app.kept.put(&id, Kept { principal, stage, said: Arc::new(said), input: 0 });
-        Ok(json(conversation))
-    };
-    asking.answer(answer.await)
+pub(super) async fn create(
+    State(app): State<Arc<Responses>>,
+    Extension(identity): Extension<Identity>,
+    body: Bytes,
+) -> Result<Response<Body>, Problem> {
+    let body = if body.is_empty() { Bytes::from_static(b"{}") } else { body };
+    let Created { metadata, items } = parse(&body)?;
+    let said = items.map(read).transpose()?.unwrap_or_default();
+    let id = format!("conv_{}", Uuid::now_v7().simple());
+    let conversation = json!({
+        "id": id, "object": "conversation", "created_at": Timestamp::now().0 / 1_000,
+        "metadata": metadata.unwrap_or_default(),
+    });
+    let stage = Stage::Conversation(conversation.to_string().into());
+    app.kept.put(&id, Kept { principal: identity.principal, stage, said: Arc::new(said), input: 0 });
+    Ok(value(&conversation))
 }
 
 /// Gives a conversation again.
@@ -66,11 +64,10 @@ pub(super) async fn create(State(app): State<Arc<Responses>>, asking: Asking, bo
 )]
 pub(super) async fn get(
     State(app): State<Arc<Responses>>,
-    asking: Asking,
-    name: Result<PathName, Problem>,
-) -> Response<Body> {
-    let found = name.and_then(|PathName(id)| app.conversation(&id, &asking));
-    asking.answer(found.map(|(body, _)| json(body)))
+    Extension(identity): Extension<Identity>,
+    PathName(id): PathName,
+) -> Result<Response<Body>, Problem> {
+    app.conversation(&id, &identity).map(|(body, _)| super::stored::json(body))
 }
 
 /// Forgets a conversation. What was said stays in its sessions.
@@ -81,15 +78,12 @@ pub(super) async fn get(
 )]
 pub(super) async fn delete(
     State(app): State<Arc<Responses>>,
-    asking: Asking,
-    name: Result<PathName, Problem>,
-) -> Response<Body> {
-    let deleted = name.and_then(|PathName(id)| {
-        app.conversation(&id, &asking)?;
-        app.kept.remove(&id);
-        Ok(value(&Deletion { id: &id, object: "conversation.deleted", deleted: true }))
-    });
-    asking.answer(deleted)
+    Extension(identity): Extension<Identity>,
+    PathName(id): PathName,
+) -> Result<Response<Body>, Problem> {
+    app.conversation(&id, &identity)?;
+    app.kept.remove(&id);
+    Ok(value(&Deletion { id: &id, object: "conversation.deleted", deleted: true }))
 }
 
 /// Lists what was said in a conversation.
@@ -105,73 +99,51 @@ pub(super) async fn delete(
 )]
 pub(super) async fn list_items(
     State(app): State<Arc<Responses>>,
-    asking: Asking,
-    name: Result<PathName, Problem>,
+    Extension(identity): Extension<Identity>,
+    PathName(id): PathName,
     Query(page): Query<Page>,
-) -> Response<Body> {
-    let listed = name.and_then(|PathName(id)| {
-        let (_, kept) = app.conversation(&id, &asking)?;
-        let list = items::list(&kept.said, kept.said.messages.len(), &id, &page, Order::OldestFirst)?;
-        Ok(value(&list))
-    });
-    asking.answer(listed)
+) -> Result<Response<Body>, Problem> {
+    let (_, kept) = app.conversation(&id, &identity)?;
+    Ok(value(&items::list(&kept.said, kept.said.messages.len(), &id, &page, Order::OldestFirst)?))
 }
 
 /// Adds items to a conversation, without an answer.
 #[utoipa::path(
     post, path = "/v1/conversations/{id}/items", tag = "responses", operation_id = "createConversationItems",
     params(("id" = String, Path, description = "The conversation")),
+    request_body(content = AnyObject, description = "`items`"),
     responses((status = 200, description = "All items"), (status = 404, description = "There is no such conversation"))
 )]
 pub(super) async fn add_items(
     State(app): State<Arc<Responses>>,
-    asking: Asking,
-    name: Result<PathName, Problem>,
-    body: Body,
-) -> Response<Body> {
-    let answer = async {
-        let PathName(id) = name?;
-        let body = read(body).await?;
-        let added = items_of(&body)?;
-        let (_, kept) = app.conversation(&id, &asking)?;
-        let said = Arc::new(added.after((*kept.said).clone()));
-        app.kept.put(&id, Kept { said: Arc::clone(&said), ..kept });
-        Ok(value(&items::list(&said, said.messages.len(), &id, &Page::default(), Order::OldestFirst)?))
-    };
-    asking.answer(answer.await)
+    Extension(identity): Extension<Identity>,
+    PathName(id): PathName,
+    body: Bytes,
+) -> Result<Response<Body>, Problem> {
+    let Created { items, .. } = parse(&body)?;
+    let added = items.map(read).transpose()?.unwrap_or_default();
+    let (_, kept) = app.conversation(&id, &identity)?;
+    let said = Arc::new(added.after((*kept.said).clone()));
+    app.kept.put(&id, Kept { said: Arc::clone(&said), ..kept });
+    Ok(value(&items::list(&said, said.messages.len(), &id, &Page::default(), Order::OldestFirst)?))
 }
 
 impl Responses {
-    fn conversation(&self, id: &str, asking: &Asking) -> Result<(Bytes, Kept), Problem> {
-        match self.kept.get(id, &asking.identity.principal) {
-            Some(kept) => match &kept.stage {
-                Stage::Conversation(body) => Ok((body.clone(), kept)),
-                Stage::Over(_) | Stage::Background(_) | Stage::Deleted => Err(unknown_conversation(id)),
-            },
-            None => Err(unknown_conversation(id)),
+    fn conversation(&self, id: &str, identity: &Identity) -> Result<(Bytes, Kept), Problem> {
+        let kept = self.kept.get(id, &identity.principal).ok_or_else(|| unknown_conversation(id))?;
+        match &kept.stage {
+            Stage::Conversation(body) => Ok((body.clone(), kept)),
+            Stage::Over(_) | Stage::Background(_) => Err(unknown_conversation(id)),
         }
     }
 }
 
-async fn read(body: Body) -> Result<Bytes, Problem> {
-    // Under the guard's limit, which has read it.
-    let unreadable = |error| Problem::new(Kind::Invalid, format!("the body could not be read: {error}"));
-    to_bytes(body, usize::MAX).await.map_err(unreadable)
+fn parse(body: &Bytes) -> Result<Created<'_>, Problem> {
+    dialect::parse(body, "a conversation or items of one")
 }
 
-fn unreadable(error: &serde_json::Error) -> Problem {
-    Problem::new(Kind::Invalid, format!("the body cannot be read: {error}"))
-}
-
-/// The `items` of a body, read as the `input` of a request is.
-fn items_of(body: &Bytes) -> Result<decode::Conversation, Problem> {
-    #[derive(Deserialize)]
-    struct Items<'a> {
-        #[serde(borrow)]
-        items: Option<&'a RawValue>,
-    }
-    let Items { items } = serde_json::from_slice(body).map_err(|error| unreadable(&error))?;
-    let Some(items) = items else { return Ok(decode::Conversation::default()) };
+/// Items are read as the `input` of a request is.
+fn read(items: &RawValue) -> Result<decode::Conversation, Problem> {
     let body = Bytes::from(format!("{{\"input\":{}}}", items.get()));
     decode::conversation(&decode::parse(&body)?, Source(&body))
 }

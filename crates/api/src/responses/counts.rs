@@ -7,15 +7,13 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::Response;
 use gembridge_core::exchange::{Exchanges, TokenCount, fit};
-use gembridge_core::model::{ClientTool, Message, Role, Timestamp};
+use gembridge_core::model::{ClientTool, Message, Timestamp};
 use serde_json::json;
 use uuid::Uuid;
 
 use super::create::Asked;
-use super::stored::value;
-use super::{Responses, compaction, error, wire};
-use crate::dialect::Caller;
-use crate::identity::RequestId;
+use super::{Responses, compaction, wire};
+use crate::dialect::{Caller, json as value};
 use crate::problem::Problem;
 
 /// A compaction is a message of the client's next request.
@@ -27,33 +25,31 @@ const COMPACTED: usize = 400_000;
     request_body(content = wire::CreateRequest),
     responses((status = 200, description = "`input_tokens`"), (status = 400, description = "It cannot be read"))
 )]
-pub(super) async fn input_tokens(State(app): State<Arc<Responses>>, request: Request) -> Response<Body> {
-    let counted = read(&app, request).await;
-    counted.map_or_else(
-        |(problem, id)| error::response(&problem, &id),
-        |said| value(&json!({ "object": "response.input_tokens", "input_tokens": said.tokens() })),
-    )
+pub(super) async fn input_tokens(
+    State(app): State<Arc<Responses>>,
+    request: Request,
+) -> Result<Response<Body>, Problem> {
+    let said = Said::of(&app, request).await?;
+    Ok(value(&json!({ "object": "response.input_tokens", "input_tokens": said.tokens() })))
 }
 
-/// Makes one item of a conversation, which stands for all of it in later requests.
+/// Makes one item of a conversation, which stands for all of it in later requests. Nothing is summarised: the item holds what was
+/// said, without the oldest of it where that is more than 400 000 bytes.
 #[utoipa::path(
     post, path = "/v1/responses/compact", tag = "responses", operation_id = "compactResponse",
     request_body(content = wire::CreateRequest),
     responses((status = 200, description = "The item"), (status = 400, description = "It cannot be read"))
 )]
-pub(super) async fn compact(State(app): State<Arc<Responses>>, request: Request) -> Response<Body> {
-    let said = match read(&app, request).await {
-        Ok(said) => said,
-        Err((problem, id)) => return error::response(&problem, &id),
-    };
+pub(super) async fn compact(State(app): State<Arc<Responses>>, request: Request) -> Result<Response<Body>, Problem> {
+    let said = Said::of(&app, request).await?;
     let kept: Vec<Message> = fit(&said.messages, COMPACTED).prompt.messages().map(Cow::into_owned).collect();
     let id = Uuid::now_v7().simple();
     let item = json!({ "id": format!("cmp_{id}"), "type": "compaction", "encrypted_content": compaction::seal(&kept) });
     let tokens = TokenCount { input: said.tokens(), ..TokenCount::default() };
-    value(&json!({
+    Ok(value(&json!({
         "id": format!("resp_{id}"), "object": "response.compaction", "created_at": Timestamp::now().0 / 1_000,
         "output": [item], "usage": wire::Usage::from(tokens),
-    }))
+    })))
 }
 
 /// What a request says in all.
@@ -63,21 +59,16 @@ struct Said {
 }
 
 impl Said {
+    async fn of(app: &Arc<Responses>, request: Request) -> Result<Self, Problem> {
+        let (caller, _, body) = Caller::of(&app.dialects, request)?;
+        let (caller, asked) = caller.read(body, Asked::read).await?;
+        let asked = asked.with_past(app, &caller, None).await?;
+        let messages = asked.history();
+        let tools = asked.options.tools.offered.into_iter().map(|offered| offered.tool).collect();
+        Ok(Self { messages, tools })
+    }
+
     fn tokens(&self) -> u64 {
         Exchanges::tokens_of_request(&self.messages, &self.tools)
     }
-}
-
-async fn read(app: &Arc<Responses>, request: Request) -> Result<Said, (Problem, RequestId)> {
-    let (mut parts, body) = request.into_parts();
-    let id = parts.extensions.get().copied().unwrap_or_else(RequestId::fresh);
-    let said = async {
-        let caller = Caller::new(Arc::clone(&app.dialects), id, &mut parts.extensions)?;
-        let (caller, Asked { options, said }) = caller.read(body, Asked::read).await?;
-        let past = app.past(&caller, &options, &said, None).await?.unwrap_or_default();
-        let instructions = options.echo.instructions.as_deref().map(|text| Message::text(Role::System, text));
-        let messages = instructions.into_iter().chain(said.after(past).messages).collect();
-        Ok(Said { messages, tools: options.tools.offered.into_iter().map(|offered| offered.tool).collect() })
-    };
-    said.await.map_err(|problem| (problem, id))
 }

@@ -5,21 +5,19 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, Response};
+use axum::http::Response;
 use bytes::Bytes;
-use gembridge_core::exchange::{self, FollowUp, NamedSession, Plan, Resolved};
+use gembridge_core::exchange::{CallRef, FollowUp, NamedSession, Resolved};
 use gembridge_core::model::{CallId, Message, ReturnOutcome, Role, Timestamp};
 
 use super::Responses;
 use super::background::Run;
 use super::decode::{self, Conversation, RequestOptions};
 use super::encode::{Answer, Framing, Head};
-use super::keeper::Keeper;
-use super::kept::KeptResponses;
+use super::kept::{Keeper, KeptResponses};
 use super::stored::{events, json};
 use super::{error, wire};
-use crate::dialect::{Caller, OpenCalls, Source, brief, media};
-use crate::identity::RequestId;
+use crate::dialect::{self, Caller, OpenCalls, Source, brief, media};
 use crate::problem::Problem;
 use crate::sse;
 
@@ -38,57 +36,32 @@ use crate::sse;
         (status = 502, description = "The agent failed"),
     )
 )]
-pub(super) async fn create(State(app): State<Arc<Responses>>, request: Request) -> Response<Body> {
-    let (mut parts, body) = request.into_parts();
-    let id = parts.extensions.get().copied().unwrap_or_else(RequestId::fresh);
-    let answer = match Caller::of_request(Arc::clone(&app.dialects), id, &mut parts) {
-        Ok(caller) => answer(&app, caller, &parts.headers, body).await,
-        Err(unknown) => Err(unknown),
-    };
-    answer.unwrap_or_else(|problem| error::response(&problem, &id))
+pub(super) async fn create(State(app): State<Arc<Responses>>, request: Request) -> Result<Response<Body>, Problem> {
+    respond(&app, request, None).await
 }
 
-async fn answer(
+/// Answers one request. `local` is what the WebSocket keeps that it came by: its answer is events, one in each line.
+pub(super) async fn respond(
     app: &Arc<Responses>,
-    caller: Caller,
-    headers: &HeaderMap,
-    body: Body,
+    request: Request,
+    local: Option<&Arc<KeptResponses>>,
 ) -> Result<Response<Body>, Problem> {
-    let session = caller.named_session(headers).await;
-    let (mut caller, asked) = caller.read(body, Asked::read).await?;
-    let Planned { plan, head, keeper, options } = asked.plan(app, &caller, session?, None).await?;
-    let resolved = plan.resolved.clone();
-    let mut exchange = caller.start(plan).map_err(error::problem)?;
-    if options.echo.background {
-        let mut answer = Answer::in_events(head, Framing::Sse).kept_by(keeper);
-        Run::begin(&mut exchange, &mut answer).await?;
-        let run = app.run(exchange, answer);
-        return Ok(if options.stream { events(run.follow(None)) } else { json(run.response()) });
+    let (caller, headers, body) = Caller::of(&app.dialects, request)?;
+    let session = caller.named_session(&headers).await;
+    let (caller, asked) = caller.read(body, Asked::read).await?;
+    let previous = asked.options.previous.clone();
+    let answered = asked.answer(app, caller, session?, local).await;
+    if let (Err(_), Some(local), Some(previous)) = (&answered, local, previous) {
+        // What could not be gone on with is not gone on with later either.
+        local.remove(&previous);
     }
-    if options.stream {
-        let answer = Answer::in_events(head, Framing::Sse).kept_by(keeper);
-        let response = caller.stream(exchange, answer, sse::CONTENT_TYPE, &options.ignored, &resolved);
-        return response.await.map_err(error::problem);
-    }
-    let mut answer = Answer::whole(head).kept_by(keeper);
-    exchange.finish(&mut answer).await.map_err(error::problem)?;
-    answer.end(exchange.tokens());
-    answer.keep();
-    Ok(caller.whole(answer.encode(), &options.ignored, &resolved, &exchange))
+    answered
 }
 
 /// A request that was read.
 pub(super) struct Asked {
     pub options: RequestOptions,
     pub said: Conversation,
-}
-
-/// What is to be done about it.
-pub(super) struct Planned {
-    pub plan: Plan,
-    pub head: Head,
-    pub keeper: Keeper,
-    pub options: RequestOptions,
 }
 
 impl Asked {
@@ -100,46 +73,63 @@ impl Asked {
         Ok(Self { options, said })
     }
 
-    /// Finds what was said before, and who goes on with it.
-    pub(super) async fn plan(
+    /// Everything that was said, in which the request finds its place.
+    pub(super) async fn with_past(
+        self,
+        app: &Responses,
+        caller: &Caller,
+        local: Option<&Arc<KeptResponses>>,
+    ) -> Result<Self, Problem> {
+        let past = app.past(caller, &self.options, &self.said, local).await?.unwrap_or_default();
+        Ok(Self { said: self.said.after(past), ..self })
+    }
+
+    /// What the agent may be told, the instructions of this request first.
+    pub(super) fn history(&self) -> Vec<Message> {
+        let instructions = self.options.echo.instructions.as_deref().map(|text| Message::text(Role::System, text));
+        instructions.into_iter().chain(self.said.messages.iter().cloned()).collect()
+    }
+
+    async fn answer(
         self,
         app: &Arc<Responses>,
-        caller: &Caller,
+        mut caller: Caller,
         session: Option<NamedSession>,
         local: Option<&Arc<KeptResponses>>,
-    ) -> Result<Planned, Problem> {
-        let Self { options, said } = self;
-        let past = app.past(caller, &options, &said, local).await?;
-        let said = match past {
-            Some(past) => said.after(past),
-            None => said,
-        };
-        let follow_up = follow_up(&said)?;
-        let instructions = options.echo.instructions.as_deref().map(|text| Message::text(Role::System, text));
-        let history: Vec<Message> = instructions.into_iter().chain(said.messages.iter().cloned()).collect();
-        check(&said)?;
-        let resolved = caller.resolve(&options.model, session.as_ref(), 1).map_err(error::problem)?;
-        let exchanges = &caller.dialects.exchanges;
-        if let Some(abilities) = exchanges.catalog().abilities(&resolved.agent) {
-            media::check_abilities(&history, abilities, resolved.agent.as_str(), |_| "input".to_owned())?;
-        }
-        let head = head(&resolved, &options);
-        let plan = exchanges.plan(exchange::Request {
-            principal: caller.identity.principal.clone(),
-            viewer: caller.identity.viewer(),
-            resolved,
-            session,
-            history: history.into(),
+    ) -> Result<Response<Body>, Problem> {
+        let asked = self.with_past(app, &caller, local).await?;
+        let follow_up = follow_up(&asked.said)?;
+        check(&asked.said)?;
+        let history = asked.history();
+        let Self { options, said } = asked;
+        let wanted = dialect::Asked {
+            model: options.model.clone(),
+            history,
             follow_up,
             tools: options.tools.clone(),
             output: options.format.clone(),
             stop: Vec::new(),
             limit: options.limit,
             answers: 1,
-        });
-        let plan = plan.map_err(error::problem)?;
+        };
+        let plan = caller.plan(wanted, session, &error::NAMES, |_| "input".to_owned())?;
         let keeper = Keeper::new(app, local, caller.identity.principal.clone(), &options, said);
-        Ok(Planned { plan, head, keeper, options })
+        let framing = if local.is_some() { Framing::Lines } else { Framing::Sse };
+        let is_streamed = options.stream || options.echo.background || local.is_some();
+        let (head, ignored) = (head(&plan.resolved, &options), &options.ignored);
+        let mut answer = Answer::new(head, is_streamed.then_some(framing)).kept_by(keeper);
+        if !options.generate {
+            return Ok(answer.without_words());
+        }
+        if options.echo.background {
+            let exchange = caller.start(plan).map_err(error::problem)?;
+            let run = Run::begin(app, exchange, answer, caller.request).await?;
+            return Ok(if options.stream { events(run.follow(None)) } else { json(run.response()) });
+        }
+        if is_streamed {
+            return caller.answer_stream(plan, answer, sse::CONTENT_TYPE, ignored, &error::NAMES).await;
+        }
+        caller.answer_whole(plan, answer, ignored, &error::NAMES).await
     }
 }
 
@@ -170,7 +160,7 @@ fn check(said: &Conversation) -> Result<(), Problem> {
 fn follow_up(said: &Conversation) -> Result<Option<FollowUp>, Problem> {
     let last = said.messages.iter().rposition(|message| message.role == Role::Assistant);
     let of_last: Vec<_> = said.calls.iter().filter(|call| Some(call.message) == last).collect();
-    let mut open = OpenCalls::new(of_last.iter().map(|call| exchange::CallRef::Id(call.id.clone())));
+    let mut open = OpenCalls::new(of_last.iter().map(|call| CallRef::Id(call.id.clone())));
     let known: HashSet<&str> = said.calls.iter().map(|call| call.id.as_str()).collect();
     let mut results = said.results.iter().peekable();
     for (at, message) in said.messages.iter().enumerate() {

@@ -1,6 +1,5 @@
 //! Problems in this dialect's envelope: as a response, or as a message of a socket.
 
-use axum::http::{HeaderName, HeaderValue};
 use axum::response::Response;
 use gembridge_core::exchange::ExchangeError;
 use serde::Serialize;
@@ -29,16 +28,9 @@ struct Error<'a> {
     request_id: RequestId,
 }
 
-const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
-
 /// The whole response: status, `Retry-After`, body. The guard's refusals on this frontend's routes are written by it too.
 pub(super) fn response(problem: &Problem, id: &RequestId) -> Response {
-    let mut response = frontend::json_response(problem, json(problem, id, None));
-    if matches!(problem.kind, Kind::Agent | Kind::NoToolCall | Kind::NoOutput | Kind::TimedOut) {
-        // The agent may have acted: client libraries send a request again after these statuses unless they are told.
-        response.headers_mut().insert(SHOULD_RETRY, HeaderValue::from_static("false"));
-    }
-    response
+    frontend::json_response(problem, json(problem, id, None))
 }
 
 /// A problem as a message of a socket.
@@ -51,7 +43,7 @@ pub(super) fn problem(error: ExchangeError) -> Problem {
     dialect::problem(error, &NAMES)
 }
 
-const NAMES: FieldNames = FieldNames {
+pub(super) const NAMES: FieldNames = FieldNames {
     model: "model",
     tools: "tools",
     answers: "input",

@@ -1,14 +1,15 @@
 //! Responses and conversations that can be had again. Memory only, and bounded: what was said is in the session's log, which
 //! the id of a response names, so that nothing is lost but the words of the request when one leaves.
 
-use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use gembridge_core::model::{Message, Principal};
 
+use super::Responses;
 use super::background::Run;
-use super::decode::Conversation;
+use super::decode::{Conversation, RequestOptions};
+use crate::dialect::{Recent, RecentLimits};
 
 #[derive(Clone)]
 pub(super) struct Kept {
@@ -28,87 +29,86 @@ pub(super) enum Stage {
     Background(Arc<Run>),
     /// No response but a conversation, as JSON.
     Conversation(Bytes),
-    Deleted,
-}
-
-impl Kept {
-    /// What stands in the place of something that was deleted, so that it is not found in the log.
-    pub(super) fn deleted(principal: Principal) -> Self {
-        Self { principal, stage: Stage::Deleted, said: Arc::default(), input: 0 }
-    }
-
-    fn weight(&self) -> usize {
-        let body = match &self.stage {
-            Stage::Over(body) | Stage::Conversation(body) => body.len(),
-            Stage::Background(run) => run.weight(),
-            Stage::Deleted => 0,
-        };
-        ENTRY + body + self.said.messages.iter().map(Message::len).sum::<usize>()
-    }
 }
 
 /// About what an entry takes beside its texts.
 const ENTRY: usize = 1_024;
 
-#[derive(Clone, Copy, Debug)]
-pub(super) struct KeptLimits {
-    pub bytes: usize,
-    pub entries: usize,
-}
-
-/// The oldest leave first.
-pub(super) struct KeptResponses {
-    limits: KeptLimits,
-    index: Mutex<Index>,
-}
-
-#[derive(Default)]
-struct Index {
-    /// Each with its weight when it came.
-    entries: HashMap<String, (Kept, usize)>,
-    oldest_first: VecDeque<String>,
-    bytes: usize,
-}
+pub(super) struct KeptResponses(Recent<Kept>);
 
 impl KeptResponses {
-    pub(super) fn new(limits: KeptLimits) -> Self {
-        Self { limits, index: Mutex::default() }
+    pub(super) fn new(limits: RecentLimits) -> Arc<Self> {
+        Arc::new(Self(Recent::new(limits)))
     }
 
     pub(super) fn get(&self, id: &str, principal: &Principal) -> Option<Kept> {
-        let index = self.lock();
-        let (kept, _) = index.entries.get(id)?;
-        (kept.principal == *principal).then(|| kept.clone())
+        self.0.get(id).filter(|kept| kept.principal == *principal)
     }
 
     pub(super) fn put(&self, id: &str, kept: Kept) {
-        let weight = kept.weight();
-        let mut index = self.lock();
-        index.remove(id);
-        index.bytes += weight;
-        index.entries.insert(id.to_owned(), (kept, weight));
-        index.oldest_first.push_back(id.to_owned());
-        while index.bytes > self.limits.bytes || index.entries.len() > self.limits.entries {
-            let Some(oldest) = index.oldest_first.front().cloned() else { return };
-            index.remove(&oldest);
-        }
+        let body = match &kept.stage {
+            Stage::Over(body) | Stage::Conversation(body) => body.len(),
+            Stage::Background(run) => run.weight(),
+        };
+        let bytes = ENTRY + body + kept.said.messages.iter().map(Message::len).sum::<usize>();
+        self.0.put(id, kept, bytes);
     }
 
     pub(super) fn remove(&self, id: &str) {
-        self.lock().remove(id);
-    }
-
-    /// Never held across an await; a panic while it was held left nothing half-done.
-    fn lock(&self) -> MutexGuard<'_, Index> {
-        self.index.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.remove(id);
     }
 }
 
-impl Index {
-    fn remove(&mut self, id: &str) {
-        if let Some((_, weight)) = self.entries.remove(id) {
-            self.bytes -= weight;
-            self.oldest_first.retain(|other| other != id);
+/// Keeps a response when it is over, and lets its conversation go on from there.
+pub(super) struct Keeper {
+    app: Arc<Responses>,
+    /// Where it is kept, if it is.
+    kept: Option<Arc<KeptResponses>>,
+    principal: Principal,
+    conversation: Option<String>,
+    /// What was said before the answer.
+    said: Conversation,
+}
+
+impl Keeper {
+    /// `local` is where responses go that are not stored: those of a connection, as long as it lasts.
+    pub(super) fn new(
+        app: &Arc<Responses>,
+        local: Option<&Arc<KeptResponses>>,
+        principal: Principal,
+        options: &RequestOptions,
+        said: Conversation,
+    ) -> Self {
+        let kept = if options.echo.store { Some(&app.kept) } else { local };
+        let conversation = options.conversation.clone();
+        Self { app: Arc::clone(app), kept: kept.cloned(), principal, conversation, said }
+    }
+
+    /// It goes on by itself, and can be had from now on.
+    pub(super) fn keep_running(&self, id: &str, run: Arc<Run>) {
+        if let Some(kept) = &self.kept {
+            let (principal, stage) = (self.principal.clone(), Stage::Background(run));
+            kept.put(id, Kept { principal, stage, said: Arc::default(), input: 0 });
+        }
+    }
+
+    /// It is over: what was said goes on with its answer.
+    pub(super) fn keep(self, id: &str, answered: Conversation, body: Vec<u8>) {
+        let Self { app, kept, principal, conversation, said } = self;
+        let input = said.messages.len();
+        let said = Arc::new(answered.after(said));
+        if let Some(conversation) = &conversation
+            && let Some(before) = app.kept.get(conversation, &principal)
+        {
+            app.kept.put(conversation, Kept { said: Arc::clone(&said), ..before });
+        }
+        if let Some(kept) = kept {
+            // One that went on by itself can still be followed from its first event.
+            let stage = match kept.get(id, &principal) {
+                Some(Kept { stage: running @ Stage::Background(_), .. }) => running,
+                _ => Stage::Over(body.into()),
+            };
+            kept.put(id, Kept { principal, stage, said, input });
         }
     }
 }

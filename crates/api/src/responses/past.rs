@@ -61,7 +61,7 @@ impl Responses {
             return match found.stage {
                 Stage::Over(_) => Ok((*found.said).clone()),
                 Stage::Background(run) if run.is_over() => Ok((*found.said).clone()),
-                Stage::Background(_) | Stage::Conversation(_) | Stage::Deleted => Err(unknown()),
+                Stage::Background(_) | Stage::Conversation(_) => Err(unknown()),
             };
         }
         let id: ResponseId = previous.parse().map_err(|_| unknown())?;

@@ -8,8 +8,7 @@ mod tool;
 pub use item::{Content, Item, Part};
 pub use request::{CreateRequest, TextFormat};
 pub use response::{
-    ConversationEcho, CustomCallItem, ErrorBody, FunctionCallItem, IncompleteDetails, InputTokensDetails, MessageItem,
-    OutputItem, OutputPart, OutputTokensDetails, ReasoningItem, ReasoningOptions, ResponseObject, SummaryPart,
-    TextEcho, Usage,
+    CallItem, ConversationEcho, ErrorBody, IncompleteDetails, InputTokensDetails, MessageItem, OutputItem, OutputPart,
+    OutputTokensDetails, ReasoningItem, ReasoningOptions, ResponseObject, TextEcho, Usage,
 };
 pub use tool::{AllowedTool, Tool, ToolChoice};

@@ -65,6 +65,8 @@ struct Choice {
     stage: Stage,
     reader: Option<TurnReader>,
     clock: QueueClock,
+    /// The sink knows where the prompt was accepted, or has seen the answer begin.
+    is_accepted: bool,
 }
 
 type Starting = BoxFuture<'static, Result<StartedAnswer, ExchangeError>>;
@@ -84,6 +86,14 @@ struct Running {
 }
 
 impl Choice {
+    /// Says once that a session has the prompt. Whether there was something to say.
+    fn tell_accepted(&mut self, answer: usize, sink: &mut impl AnswerSink) -> bool {
+        let Some(place) = self.clock.accepted().filter(|_| !self.is_accepted) else { return false };
+        self.is_accepted = true;
+        sink.accepted(answer, place);
+        true
+    }
+
     /// The same answer goes on.
     fn go_on(&mut self, starting: Starting, reader: TurnReader) {
         self.stage = Stage::Starting(starting);
@@ -112,7 +122,7 @@ impl Exchanges {
             let clock = QueueClock::default();
             let starting = Box::pin(begin(Arc::clone(self), answer, clock.clone(), sent));
             let reader = TurnReader::new(options.clone(), fingerprint.clone());
-            Choice { stage: Stage::Waiting(starting), reader: Some(reader), clock }
+            Choice { stage: Stage::Waiting(starting), reader: Some(reader), clock, is_accepted: false }
         };
         let choices: Vec<Choice> = answers.into_iter().map(choice).collect();
         let clocks = choices.iter().map(|choice| choice.clock.clone()).collect();
@@ -251,7 +261,7 @@ impl Exchange {
                         self.on_started(answer, started, sink);
                         true
                     }
-                    Poll::Pending => false,
+                    Poll::Pending => self.choices[answer].tell_accepted(answer, sink),
                 },
                 Stage::Running(running) => match running.turn.poll_batch(cx) {
                     Poll::Ready(batch) => {
@@ -307,6 +317,7 @@ impl Exchange {
                 }
                 sink.begun(answer, turn.place());
                 let choice = &mut self.choices[answer];
+                choice.is_accepted = true;
                 if let Some(reader) = &mut choice.reader {
                     if let Some(earlier) = self.exchanges.ledger.find(turn.held()) {
                         reader.go_on_from(earlier);

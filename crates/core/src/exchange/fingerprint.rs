@@ -92,6 +92,8 @@ pub struct Mark(u128);
 #[derive(Clone)]
 pub struct Fingerprint {
     words: Gathered,
+    /// Who said the message before.
+    last: Option<Role>,
 }
 
 /// Bytes that stand in no text.
@@ -103,7 +105,7 @@ const RESULT: u8 = 0xFB;
 
 impl Fingerprint {
     pub(super) fn new(key: &Key) -> Self {
-        Self { words: Gathered::new(key) }
+        Self { words: Gathered::new(key), last: None }
     }
 
     /// The mark of what was added so far.
@@ -172,6 +174,10 @@ impl Fingerprint {
     }
 
     fn name(&mut self, role: Role) {
+        // What the system says in a row is one message: clients split it in one request and not in the next.
+        if self.last.replace(role) == Some(Role::System) && role == Role::System {
+            return;
+        }
         self.words.write(match role {
             Role::System => &[MESSAGE, b's'],
             Role::User => &[MESSAGE, b'u'],
@@ -181,55 +187,86 @@ impl Fingerprint {
     }
 }
 
-/// Values that some clients leave out when they write arguments again.
-const EMPTY: [&str; 4] = [":\"\"", ":[]", ":{}", ":null"];
-
-/// JSON without the space between its parts and without members that are empty.
+/// JSON without space between its parts, without members that are empty, and with its members in order: clients write what they
+/// parsed. What is no JSON, or is nested without end, stays as it is.
 fn normal(json: &str) -> Cow<'_, str> {
-    if !json.contains([' ', '\n', '\r', '\t']) && !EMPTY.iter().any(|empty| json.contains(empty)) {
-        return Cow::Borrowed(json);
+    let (mut rest, mut out) = (json, String::with_capacity(json.len()));
+    match value(&mut rest, &mut out, DEEPEST) {
+        Some(()) if rest.trim_ascii().is_empty() => Cow::Owned(out),
+        _ => Cow::Borrowed(json),
     }
-    let mut out = String::with_capacity(json.len());
-    // Where the member or entry began that is being read, for each object and array around it.
-    let mut starts = vec![0];
-    let (mut is_inside, mut is_escaped) = (false, false);
-    for character in json.chars() {
-        if is_inside {
-            is_inside = is_escaped || character != '"';
-            is_escaped = !is_escaped && character == '\\';
-            out.push(character);
-            continue;
+}
+
+const DEEPEST: usize = 128;
+
+/// Values that some clients leave out when they write arguments again.
+const EMPTY: [&str; 4] = ["\"\"", "[]", "{}", "null"];
+
+/// Writes the value that `rest` begins with. `None`: there is none.
+fn value(rest: &mut &str, out: &mut String, deepest: usize) -> Option<()> {
+    *rest = rest.trim_ascii_start();
+    let open = rest.bytes().next()?;
+    let close = match open {
+        b'{' => '}',
+        b'[' => ']',
+        b'"' => {
+            out.push_str(string(rest)?);
+            return Some(());
         }
-        match character {
-            _ if character.is_ascii_whitespace() => continue,
-            '"' => is_inside = true,
-            ',' | '}' | ']' => {
-                let start = starts.last().copied().unwrap_or_default();
-                if EMPTY.iter().any(|empty| out[start..].ends_with(empty)) {
-                    out.truncate(start);
-                }
-                if character == ',' {
-                    // Nothing stands before it any more.
-                    if out.ends_with(['{', ',']) {
-                        continue;
-                    }
-                } else {
-                    starts.pop();
-                    if out.ends_with(',') {
-                        out.pop();
-                    }
-                }
-            }
-            _ => {}
+        _ => {
+            let end = rest.find([',', ']', '}', ' ', '\n', '\r', '\t']).unwrap_or(rest.len());
+            out.push_str(take(rest, end)?);
+            return (end > 0).then_some(());
         }
-        out.push(character);
-        match character {
-            '{' | '[' => starts.push(out.len()),
-            ',' => starts.last_mut().map_or((), |start| *start = out.len()),
-            _ => {}
+    };
+    take(rest, 1)?;
+    let mut entries: Vec<(&str, String)> = Vec::new();
+    loop {
+        *rest = rest.trim_ascii_start();
+        if let Some(after) = rest.strip_prefix(close) {
+            *rest = after;
+            break;
         }
+        let mut name = "";
+        if open == b'{' {
+            name = string(rest)?;
+            *rest = rest.trim_ascii_start().strip_prefix(':')?;
+        }
+        let mut written = String::new();
+        value(rest, &mut written, deepest.checked_sub(1)?)?;
+        if open == b'[' || !EMPTY.contains(&written.as_str()) {
+            entries.push((name, written));
+        }
+        *rest = rest.trim_ascii_start();
+        *rest = rest.strip_prefix(',').or_else(|| rest.starts_with(close).then_some(*rest))?;
     }
-    Cow::Owned(out)
+    if open == b'{' {
+        entries.sort_unstable();
+    }
+    out.push(char::from(open));
+    for (number, (name, written)) in entries.iter().enumerate() {
+        let (comma, colon) = (if number > 0 { "," } else { "" }, if open == b'{' { ":" } else { "" });
+        out.extend([comma, name, colon, written]);
+    }
+    out.push(close);
+    Some(())
+}
+
+/// The string that `rest` begins with, as it is written.
+fn string<'j>(rest: &mut &'j str) -> Option<&'j str> {
+    let mut is_escaped = false;
+    let end = rest.strip_prefix('"')?.bytes().position(|byte| {
+        let is_end = byte == b'"' && !is_escaped;
+        is_escaped = byte == b'\\' && !is_escaped;
+        is_end
+    })?;
+    take(rest, end + 2)
+}
+
+fn take<'j>(rest: &mut &'j str, length: usize) -> Option<&'j str> {
+    let (taken, after) = rest.split_at_checked(length)?;
+    *rest = after;
+    Some(taken)
 }
 
 /// Most texts have no space around them, and their first and last byte tell.
@@ -328,12 +365,34 @@ mod tests {
             (r#"{"a":"","b":1,"c":null}"#, r#"{"b":1}"#, true),
             (r#"{"a":{"x":[],"y":{}},"b":[{"z":""},1]}"#, r#"{ "b": [{}, 1] }"#, true),
             (r#"{"a":""}"#, "{}", true),
+            (r#"{"a":1,"b":{"d":2,"c":3}}"#, r#"{"b":{"c":3,"d":2},"a":1}"#, true),
+            (r#"{"a":[1,2]}"#, r#"{"a":[2,1]}"#, false),
             (r#"{"a":":[]"}"#, "{}", false),
             (r#"{"a":["",null]}"#, r#"{"a":[]}"#, false),
             ("{]}, \"", "", false),
         ] {
             assert_eq!(normal(one) == normal(other), same, "{one} and {other}");
         }
+    }
+
+    #[test]
+    fn what_the_system_says_in_a_row_is_one_message() {
+        let key = Key::random();
+        let mark = |messages: &[(Role, &str)]| {
+            let mut said = Fingerprint::new(&key);
+            for (role, text) in messages {
+                said.add(&Message::text(*role, *text));
+            }
+            said.mark()
+        };
+        let (system, user) = (Role::System, Role::User);
+        let whole = mark(&[(system, "be brief. be kind"), (user, "hi")]);
+        assert_eq!(
+            mark(&[(system, "be brief. be"), (system, " kind"), (user, "hi")]),
+            mark(&[(system, "be brief. bekind"), (user, "hi")])
+        );
+        assert_ne!(mark(&[(user, "be brief."), (user, " be kind")]), mark(&[(user, "be brief. be kind")]));
+        assert_ne!(whole, mark(&[(system, "be brief."), (user, "hi"), (system, "be kind")]));
     }
 
     #[test]

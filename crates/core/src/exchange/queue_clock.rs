@@ -1,12 +1,16 @@
 //! How long an answer waited for its session and for a permit of its agent.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
+
+use super::sink::AnswerPlace;
 
 /// Shared by whoever begins the answer and whoever tells the client of it. All clones are one clock.
 #[derive(Clone, Default)]
 pub(super) struct QueueClock {
     state: Arc<Mutex<State>>,
+    /// Where the prompt was accepted first.
+    accepted: Arc<OnceLock<AnswerPlace>>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -24,6 +28,15 @@ enum State {
 }
 
 impl QueueClock {
+    /// A session has the prompt. Another one may get it later, where this one cannot go on.
+    pub(super) fn accept(&self, place: AnswerPlace) {
+        self.accepted.get_or_init(|| place);
+    }
+
+    pub(super) fn accepted(&self) -> Option<AnswerPlace> {
+        self.accepted.get().copied()
+    }
+
     /// The prompt is accepted and waits.
     pub(super) fn wait(&self) {
         let mut state = self.lock();

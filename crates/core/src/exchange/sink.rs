@@ -15,6 +15,9 @@ pub trait AnswerSink {
     /// What happened in the turn of an answer, entry by entry, each before the pieces that come of it. For whoever wants to
     /// know more than the answer.
     fn entry(&mut self, _answer: usize, _entry: &LogEntry) {}
+    /// A session has the prompt, and the answer will begin here unless another session must take it. Comes once at most, and only
+    /// where the answer does not begin at once.
+    fn accepted(&mut self, _answer: usize, _place: AnswerPlace) {}
     /// The answer begins here. Comes before anything of it; again where the answer takes another turn.
     fn begun(&mut self, _answer: usize, _place: AnswerPlace) {}
     /// The agent refused the model that was asked for, and its default answers.

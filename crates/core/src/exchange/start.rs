@@ -341,7 +341,9 @@ impl TurnStarter<'_> {
         } else {
             self.clock.wait();
         }
-        Ok(StartedTurn::new(handle.clone(), accepted.turn, attachment, logs, tasks))
+        let turn = StartedTurn::new(handle.clone(), accepted.turn, attachment, logs, tasks);
+        self.clock.accept(turn.place());
+        Ok(turn)
     }
 }
 

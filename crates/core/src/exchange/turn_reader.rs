@@ -160,6 +160,7 @@ impl TurnReader {
             Event::Started
             | Event::HistoryReplayed { .. }
             | Event::Admitted
+            | Event::AnswerDeleted { .. }
             | Event::Plan(_)
             | Event::Prompted { .. }
             | Event::Returned { .. }

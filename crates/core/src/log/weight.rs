@@ -32,6 +32,7 @@ pub(crate) fn of_event(event: &Event) -> usize {
         Event::Output(output) => output.0.len(),
         Event::Started
         | Event::Admitted
+        | Event::AnswerDeleted { .. }
         | Event::HistoryReplayed { .. }
         | Event::Answered { .. }
         | Event::Usage(_)

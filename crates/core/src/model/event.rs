@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Answer, AnsweredBy, Ask, AskId, CallId, ClientCall, ClientId, Command, Content, Opaque, Outcome, Prompt,
-    ReturnedBy, Text, ToolCall, ToolReturn, Usage,
+    ReturnedBy, Seq, Text, ToolCall, ToolReturn, Usage,
 };
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -74,6 +74,10 @@ pub enum Event {
     HistoryReplayed {
         left_out: usize,
     },
+    /// A client deleted the answer that begins after this entry: it is not to be had by its name any more. What was said stays.
+    AnswerDeleted {
+        after: Seq,
+    },
     /// The turn waited since its prompt, for its session or for a permit of its agent, and goes to the agent now.
     Admitted,
 }
@@ -97,6 +101,7 @@ impl Event {
             | Self::Started
             | Self::HistoryReplayed { .. }
             | Self::Admitted
+            | Self::AnswerDeleted { .. }
             | Self::Usage(_)
             | Self::Context { .. }
             | Self::Mode(_)

@@ -89,6 +89,11 @@ pub enum Command {
         title: Arc<str>,
         reply: oneshot::Sender<Result<(), Error>>,
     },
+    /// Notes that the answer that begins after this entry was deleted.
+    DeleteAnswer {
+        after: Seq,
+        reply: oneshot::Sender<Result<(), Error>>,
+    },
     /// Closes the session at its agent if nothing runs or waits in it, whoever follows it. Answered when the agent has
     /// let go of it.
     ReleaseAgent {
@@ -353,6 +358,11 @@ impl SessionHandle {
 
     pub async fn rename(&self, title: Arc<str>) -> Result<(), Error> {
         self.ask(|reply| Command::Rename { title, reply }).await
+    }
+
+    /// The answer that begins after this entry is not to be had by its name any more, also not after a restart.
+    pub async fn delete_answer(&self, after: Seq) -> Result<(), Error> {
+        self.ask(|reply| Command::DeleteAnswer { after, reply }).await
     }
 
     /// Closes the session at its agent while it is idle; refused as busy otherwise. Those who follow it notice nothing: its

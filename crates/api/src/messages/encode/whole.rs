@@ -33,7 +33,7 @@ impl WholeBody {
 }
 
 impl WholeEncoder for WholeBody {
-    fn encode(&self, tokens: TokenCount) -> serde_json::Result<Vec<u8>> {
+    fn encode(&mut self, tokens: TokenCount) -> serde_json::Result<Vec<u8>> {
         let content = self.blocks.iter().map(Block::encode).collect::<Result<Vec<_>, _>>()?;
         serde_json::to_vec(&wire::WholeMessage {
             content: &content,

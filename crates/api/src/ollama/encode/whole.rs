@@ -22,7 +22,7 @@ impl WholeAnswer {
 }
 
 impl WholeEncoder for WholeAnswer {
-    fn encode(&self, tokens: TokenCount) -> serde_json::Result<Vec<u8>> {
+    fn encode(&mut self, tokens: TokenCount) -> serde_json::Result<Vec<u8>> {
         let text = quoted(&self.text)?;
         let thought = if self.thought.is_empty() { None } else { Some(quoted(&self.thought)?) };
         serde_json::to_vec(&wire::Line {

@@ -35,7 +35,7 @@ impl WholeBody {
 }
 
 impl WholeEncoder for WholeBody {
-    fn encode(&self, tokens: TokenCount) -> serde_json::Result<Vec<u8>> {
+    fn encode(&mut self, tokens: TokenCount) -> serde_json::Result<Vec<u8>> {
         let texts = self.answers.iter().map(Texts::of).collect::<Result<Vec<_>, _>>()?;
         let choices = self.answers.iter().zip(&texts).enumerate().map(|(index, (answer, texts))| {
             let message = wire::Answer {

@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::tools::{self, ToolNames};
-use crate::dialect::{self, Ignored, LARGEST_SCHEMA, brief, shortened};
+use crate::dialect::{self, Ignored, brief};
 use crate::json::{OneOrMany, Skipped, WordOr};
 use crate::problem::{Kind, Problem};
 use crate::responses::encode::{AnswerForm, Echo, Thoughts};
@@ -34,10 +34,7 @@ pub(in crate::responses) struct RequestOptions {
 pub(in crate::responses) const SCHEMA_PLACE: &str = "text.format.schema";
 
 pub(in crate::responses) fn parse(body: &[u8]) -> Result<CreateRequest<'_>, Problem> {
-    serde_json::from_slice(body).map_err(|error| {
-        let message = format!("the body is not a request for a response: {}", shortened(&error.to_string()));
-        Problem { kind: Kind::Invalid, message, param: dialect::place::<CreateRequest<'_>>(body) }
-    })
+    dialect::parse(body, "a request for a response")
 }
 
 pub(in crate::responses) fn options(request: &CreateRequest<'_>) -> Result<RequestOptions, Problem> {
@@ -45,6 +42,10 @@ pub(in crate::responses) fn options(request: &CreateRequest<'_>) -> Result<Reque
     let model = model.ok_or_else(|| {
         Problem::invalid("model", "`model` is missing; name an agent or a model that `GET /v1/models` lists")
     })?;
+    if let Some(other) = request.kind.as_deref().filter(|kind| *kind != "response.create") {
+        let message = format!("`{}` is no type of message here; send `response.create`", brief(other));
+        return Err(Problem::invalid("type", message));
+    }
     if request.prompt.is_some_and(|prompt| prompt != Skipped::Null) {
         return Err(Problem::invalid("prompt", "there are no prompt templates here; send `instructions` and `input`"));
     }
@@ -96,17 +97,11 @@ fn format(format: Option<&TextFormat<'_>>) -> Result<Option<FormatSpec>, Problem
     match (format.kind.as_deref(), format.schema) {
         (None | Some("text"), _) => Ok(None),
         (Some("json_object"), _) => Ok(Some(FormatSpec { name: None, description: None, schema: None })),
-        (Some("json_schema"), Some(schema)) => {
-            if schema.text.len() > LARGEST_SCHEMA {
-                let message = format!("the schema has {} bytes; {LARGEST_SCHEMA} is the most", schema.text.len());
-                return Err(Problem::invalid(SCHEMA_PLACE, message));
-            }
-            Ok(Some(FormatSpec {
-                name: format.name.as_deref().map(Into::into),
-                description: format.description.as_deref().map(Into::into),
-                schema: Some(dialect::schema(schema, || SCHEMA_PLACE.to_owned())?),
-            }))
-        }
+        (Some("json_schema"), Some(schema)) => Ok(Some(FormatSpec {
+            name: format.name.as_deref().map(Into::into),
+            description: format.description.as_deref().map(Into::into),
+            ..dialect::form(schema, SCHEMA_PLACE)?
+        })),
         (Some("json_schema"), None) => {
             Err(Problem::invalid(SCHEMA_PLACE, "`text.format` of type `json_schema` needs a `schema`"))
         }

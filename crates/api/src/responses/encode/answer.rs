@@ -1,23 +1,27 @@
 //! One answer, item after item. What is open is closed before anything else begins.
 
+use std::sync::Arc;
+
+use axum::http::Response;
 use bytes::{Bytes, BytesMut};
-use gembridge_core::exchange::{AnswerPlace, AnswerSink, ExchangeError, Finish, TokenCount};
-use gembridge_core::model::{AgentName, ClientCall, Part, Timestamp};
+use gembridge_core::exchange::{AnswerPlace, AnswerSink, ExchangeError, Finish, LoggedHistory, TokenCount};
+use gembridge_core::model::{
+    AgentName, ClientCall, Content, Message, Outcome, Part, Role, Seq, SessionId, Stop, Timestamp,
+};
 use serde_json::value::RawValue;
 
 use super::events::{Body, Events, Framing, Template};
 use super::object::{AnswerForm, Head, Status, Thoughts};
-use crate::dialect::StreamEncoder;
+use crate::dialect::{JSON, StreamEncoder, WholeEncoder};
 use crate::identity::RequestId;
 use crate::problem::Problem;
+use crate::responses::background::Run;
 use crate::responses::decode::{CalledTool, Conversation, ToolKind};
 use crate::responses::error;
-use crate::responses::keeper::{Keeper, Over};
-use crate::responses::kept::Stage;
+use crate::responses::kept::Keeper;
 use crate::responses::response_id::ResponseId;
-use crate::responses::wire::{
-    CustomCallItem, FunctionCallItem, MessageItem, OutputItem, OutputPart, ReasoningItem, SummaryPart,
-};
+use crate::responses::stored::typed;
+use crate::responses::wire::{CallItem, MessageItem, OutputItem, OutputPart, ReasoningItem};
 use crate::sse;
 
 pub(in crate::responses) struct Answer {
@@ -47,16 +51,44 @@ enum Text {
 }
 
 impl Answer {
-    pub(in crate::responses) fn whole(head: Head) -> Self {
-        Self::new(head, None)
-    }
-
-    pub(in crate::responses) fn in_events(head: Head, framing: Framing) -> Self {
-        Self::new(head, Some(Events::new(framing)))
-    }
-
-    fn new(head: Head, events: Option<Events>) -> Self {
+    /// `framing` is that of its events; `None`: the answer is wanted whole.
+    pub(in crate::responses) fn new(head: Head, framing: Option<Framing>) -> Self {
+        let events = framing.map(Events::new);
         Self { head, status: Status::Queued, items: Vec::new(), open: None, finish: Finish::Stop, events, keeper: None }
+    }
+
+    /// An answer that the log of its session has, whole.
+    pub(in crate::responses) fn of_log(id: ResponseId, model: &str, logged: &LoggedHistory) -> Self {
+        let mut answer = Self::new(Head::of_logged(model, logged.began_at.0 / 1_000), None);
+        answer.begin(id);
+        let last = logged.messages.last().filter(|last| last.role == Role::Assistant);
+        for part in last.into_iter().flat_map(Message::content) {
+            if let Content::Text(text) = part {
+                answer.write(Text::Said, &text.to_escaped());
+            }
+        }
+        logged.calls.iter().enumerate().for_each(|(number, call)| answer.call(0, number, call));
+        match &logged.outcome {
+            Some(Outcome::Cancelled) => answer.cancel(),
+            Some(Outcome::Interrupted(failure)) => answer.fail(failure.clone().into()),
+            Some(Outcome::Finished(_)) | None => {
+                let is_cut = logged.outcome == Some(Outcome::Finished(Stop::MaxTokens));
+                answer.finish(0, if is_cut { Finish::Length } else { Finish::Stop });
+                // How many tokens it took is not known any more.
+                answer.status = Status::Ended { finish: answer.finish, tokens: None, at: logged.ended_at.0 / 1_000 };
+            }
+        }
+        answer
+    }
+
+    /// The response to a request to which nothing is said: its input is kept, and gone on with later.
+    pub(in crate::responses) fn without_words(&mut self) -> Response<axum::body::Body> {
+        self.begin(ResponseId { session: SessionId::new(), after: Seq::START, is_stored: false });
+        self.conclude(TokenCount::default());
+        match self.take() {
+            Some(events) => typed(events.into(), sse::CONTENT_TYPE),
+            None => typed(self.to_json().into(), JSON),
+        }
     }
 
     /// The response is kept when it is over.
@@ -70,63 +102,51 @@ impl Answer {
     }
 
     /// The response as it stands.
-    pub(in crate::responses) fn encode(&self) -> Vec<u8> {
+    pub(in crate::responses) fn to_json(&self) -> Vec<u8> {
         serde_json::to_vec(&self.head.object(&self.status, &self.items)).expect("strings and numbers always serialise")
     }
 
-    pub(in crate::responses) fn begin(&mut self, id: ResponseId) {
-        self.head.id = id.to_string();
-        self.status = if self.head.echo.background { Status::Queued } else { Status::InProgress };
-        self.tell("response.created");
-        if self.head.echo.background {
-            self.tell("response.queued");
-        }
+    fn begin(&mut self, id: ResponseId) {
+        self.name(id);
         self.status = Status::InProgress;
+        if !self.head.echo.background {
+            self.tell("response.created");
+        }
         self.tell("response.in_progress");
     }
 
-    /// Shows that the response lives: some clients count nothing but events.
-    pub(in crate::responses) fn sign_of_life(&mut self) {
-        if matches!(self.status, Status::InProgress) {
-            self.tell("response.in_progress");
+    /// It is there, and waits for its agent where it goes on without its client.
+    fn name(&mut self, id: ResponseId) {
+        if self.head.id.is_empty() {
+            self.head.id = id.to_string();
+            if self.head.echo.background {
+                self.tell("response.created");
+                self.tell("response.queued");
+            }
         }
     }
 
-    pub(in crate::responses) fn end(&mut self, tokens: TokenCount) {
+    /// It went well, and is kept.
+    fn conclude(&mut self, tokens: TokenCount) {
         self.close("completed");
         self.status = Status::Ended { finish: self.finish, tokens: Some(tokens), at: now() };
         self.tell(match self.finish {
             Finish::Length => "response.incomplete",
             Finish::Stop | Finish::ToolCalls | Finish::ContentFilter => "response.completed",
         });
-    }
-
-    /// The same for one that ended some time ago, and whose tokens are not known any more.
-    pub(in crate::responses) fn end_as_logged(&mut self, at: u64) {
-        self.close("completed");
-        self.status = Status::Ended { finish: self.finish, tokens: None, at };
-    }
-
-    /// What is to be kept of a response that is over.
-    pub(in crate::responses) fn over(&mut self) -> Option<Over> {
-        Some(Over { keeper: self.keeper.take()?, id: self.head.id.clone(), answered: self.said() })
-    }
-
-    /// Keeps the response as it is.
-    pub(in crate::responses) fn keep(&mut self) {
-        if let Some(over) = self.over() {
-            over.keep(Stage::Over(self.encode().into()));
+        if let Some(keeper) = self.keeper.take() {
+            keeper.keep(&self.head.id, self.said(), self.to_json());
         }
     }
 
     /// Keeps a response that goes on by itself.
-    pub(in crate::responses) fn keep_running(&self, stage: Stage) {
+    pub(in crate::responses) fn keep_running(&self, run: Arc<Run>) {
         if let Some(keeper) = &self.keeper {
-            keeper.keep_running(&self.head.id, stage);
+            keeper.keep_running(&self.head.id, run);
         }
     }
 
-    pub(in crate::responses) fn fail(&mut self, problem: Problem) {
+    fn fail(&mut self, problem: Problem) {
         self.close("incomplete");
         self.status = Status::Failed { problem };
         self.tell("response.failed");
@@ -143,16 +163,13 @@ impl Answer {
         let mut said = Conversation::default();
         for item in &self.items {
             match item {
-                OutputItem::Message(message) => said.answer(message.content.iter().map(|part| {
-                    let (OutputPart::OutputText { text, .. } | OutputPart::Refusal { refusal: text }) = part;
-                    Part::text(unquoted(text))
-                })),
-                OutputItem::Reasoning(_) => {}
-                OutputItem::FunctionCall(call) => {
-                    said.call(&call.call_id, call.namespace.as_deref(), &call.name, call.arguments.as_str());
+                OutputItem::Message(message) => {
+                    said.answer(message.content.iter().map(|part| Part::text(unquoted(part.text()))));
                 }
-                OutputItem::CustomToolCall(call) => {
-                    said.call(&call.call_id, call.namespace.as_deref(), &call.name, call.input.as_str());
+                OutputItem::Reasoning(_) => {}
+                OutputItem::FunctionCall(call) | OutputItem::CustomToolCall(call) => {
+                    let with = call.arguments.as_deref().or(call.input.as_deref()).unwrap_or_default();
+                    said.call(&call.call_id, call.namespace.as_deref(), &call.name, with);
                 }
             }
         }
@@ -185,32 +202,17 @@ impl Answer {
     }
 
     fn open(&mut self, kind: Text) {
-        let id = self.next_id(if kind == Text::Thought { "rs" } else { "msg" });
+        let Words { item, part, index, text } = kind.words();
+        let id = self.next_id(item);
         let at = self.items.len();
         let mut template = None;
         if let Some(events) = &mut self.events {
-            let item = match kind {
-                Text::Thought => self.head.reasoning(id.clone(), Vec::new()),
-                Text::Said | Text::Refused => message(id.clone(), "in_progress", Vec::new()),
-            };
+            let item = self.head.text_item(kind, id.clone(), "in_progress", None);
             events.put("response.output_item.added", &Body::Item { output_index: at, item: &item });
-            let place = match kind {
-                Text::Thought => {
-                    let part = &SummaryPart::SummaryText { text: quoted(b"") };
-                    let added = Body::Summary { item_id: &id, output_index: at, summary_index: 0, part };
-                    events.put("response.reasoning_summary_part.added", &added);
-                    "summary_index"
-                }
-                Text::Said | Text::Refused => {
-                    let part = &part(kind, quoted(b""));
-                    let added = Body::Part { item_id: &id, output_index: at, content_index: 0, part };
-                    events.put("response.content_part.added", &added);
-                    "content_index"
-                }
-            };
-            let place = format!("\"item_id\":\"{id}\",\"output_index\":{at},\"{place}\":0");
+            events.put(&format!("{part}.added"), &kind.part_event(&id, at, &kind.part(quoted(b""))));
+            let place = format!("\"item_id\":\"{id}\",\"output_index\":{at},\"{index}\":0");
             let rest = if kind == Text::Said { ",\"logprobs\":[]" } else { "" };
-            template = Some(events.template(kind.delta(), &place, rest));
+            template = Some(events.template(&format!("{text}.delta"), &place, rest));
         }
         self.open = Some(Open { kind, id, escaped: Vec::new(), template });
     }
@@ -218,33 +220,19 @@ impl Answer {
     /// Ends the item that is open, if one is.
     fn close(&mut self, status: &'static str) {
         let Some(Open { kind, id, escaped, .. }) = self.open.take() else { return };
-        let (text, at) = (quoted(&escaped), self.items.len());
+        let (written, at) = (quoted(&escaped), self.items.len());
         if let Some(events) = &mut self.events {
+            let Words { part, text, .. } = kind.words();
             let (item_id, output_index) = (id.as_str(), at);
-            match kind {
-                Text::Thought => {
-                    let done = Body::SummaryText { item_id, output_index, summary_index: 0, text: &text };
-                    events.put("response.reasoning_summary_text.done", &done);
-                    let part = &SummaryPart::SummaryText { text: text.clone() };
-                    let done = Body::Summary { item_id, output_index, summary_index: 0, part };
-                    events.put("response.reasoning_summary_part.done", &done);
-                }
-                Text::Said | Text::Refused => {
-                    let done = match kind {
-                        Text::Refused => Body::Refusal { item_id, output_index, content_index: 0, refusal: &text },
-                        _ => Body::Text { item_id, output_index, content_index: 0, text: &text, logprobs: [] },
-                    };
-                    events.put(kind.done(), &done);
-                    let part = &part(kind, text.clone());
-                    let done = Body::Part { item_id, output_index, content_index: 0, part };
-                    events.put("response.content_part.done", &done);
-                }
-            }
+            let done = match kind {
+                Text::Thought => Body::SummaryText { item_id, output_index, summary_index: 0, text: &written },
+                Text::Refused => Body::Refusal { item_id, output_index, content_index: 0, refusal: &written },
+                Text::Said => Body::Text { item_id, output_index, content_index: 0, text: &written, logprobs: [] },
+            };
+            events.put(&format!("{text}.done"), &done);
+            events.put(&format!("{part}.done"), &kind.part_event(&id, at, &kind.part(written.clone())));
         }
-        let item = match kind {
-            Text::Thought => self.head.reasoning(id, vec![SummaryPart::SummaryText { text }]),
-            Text::Said | Text::Refused => message(id, status, vec![part(kind, text)]),
-        };
+        let item = self.head.text_item(kind, id, status, Some(written));
         self.push(item);
     }
 
@@ -256,80 +244,65 @@ impl Answer {
         }
         self.items.push(item);
     }
-
-    fn function_call(&mut self, call: &ClientCall, called: &CalledTool, arguments: String) {
-        let (id, at) = (self.next_id("fc"), self.items.len());
-        let item = |arguments: String, status| {
-            let CalledTool { name, namespace, .. } = called.clone();
-            let (id, call_id) = (id.clone(), call.id.to_string());
-            OutputItem::FunctionCall(FunctionCallItem { id, call_id, name, namespace, arguments, status })
-        };
-        if let Some(events) = &mut self.events {
-            let added = item(String::new(), "in_progress");
-            events.put("response.output_item.added", &Body::Item { output_index: at, item: &added });
-            let delta = Body::Delta { item_id: &id, output_index: at, delta: &arguments };
-            events.put("response.function_call_arguments.delta", &delta);
-            let done = Body::Arguments { item_id: &id, output_index: at, name: &called.name, arguments: &arguments };
-            events.put("response.function_call_arguments.done", &done);
-        }
-        let item = item(arguments, "completed");
-        self.push(item);
-    }
-
-    fn custom_call(&mut self, call: &ClientCall, called: &CalledTool, input: String) {
-        let (id, at) = (self.next_id("ctc"), self.items.len());
-        let item = |input: String, status| {
-            let CalledTool { name, namespace, .. } = called.clone();
-            let (id, call_id) = (id.clone(), call.id.to_string());
-            OutputItem::CustomToolCall(CustomCallItem { id, call_id, name, namespace, input, status })
-        };
-        if let Some(events) = &mut self.events {
-            let added = item(String::new(), "in_progress");
-            events.put("response.output_item.added", &Body::Item { output_index: at, item: &added });
-            let delta = Body::Delta { item_id: &id, output_index: at, delta: &input };
-            events.put("response.custom_tool_call_input.delta", &delta);
-            let done = Body::Input { item_id: &id, output_index: at, input: &input };
-            events.put("response.custom_tool_call_input.done", &done);
-        }
-        let item = item(input, "completed");
-        self.push(item);
-    }
 }
 
 impl Head {
-    fn reasoning(&self, id: String, summary: Vec<SummaryPart>) -> OutputItem {
+    /// The item of a text; without its text while it is being written.
+    fn text_item(&self, kind: Text, id: String, status: &'static str, text: Option<Box<RawValue>>) -> OutputItem {
+        let parts: Vec<OutputPart> = text.map(|text| kind.part(text)).into_iter().collect();
+        if kind != Text::Thought {
+            return OutputItem::Message(MessageItem { id, status, role: "assistant", content: parts });
+        }
         // Thoughts stay in the session. A client that wants something to give back gets the name of the item.
         let encrypted_content = (self.echo.thoughts == Thoughts::Returnable).then(|| id.clone());
-        OutputItem::Reasoning(ReasoningItem { id, summary, encrypted_content })
+        OutputItem::Reasoning(ReasoningItem { id, summary: parts, encrypted_content })
     }
+}
+
+/// What the item of a text, its part and its events are called.
+struct Words {
+    item: &'static str,
+    part: &'static str,
+    /// The field that numbers the part.
+    index: &'static str,
+    text: &'static str,
 }
 
 impl Text {
-    fn delta(self) -> &'static str {
+    fn words(self) -> Words {
+        let (part, index) = match self {
+            Self::Said | Self::Refused => ("response.content_part", "content_index"),
+            Self::Thought => ("response.reasoning_summary_part", "summary_index"),
+        };
+        let (item, text) = match self {
+            Self::Said => ("msg", "response.output_text"),
+            Self::Refused => ("msg", "response.refusal"),
+            Self::Thought => ("rs", "response.reasoning_summary_text"),
+        };
+        Words { item, part, index, text }
+    }
+
+    fn part(self, text: Box<RawValue>) -> OutputPart {
         match self {
-            Self::Said => "response.output_text.delta",
-            Self::Refused => "response.refusal.delta",
-            Self::Thought => "response.reasoning_summary_text.delta",
+            Self::Said => OutputPart::OutputText { text, annotations: [], logprobs: [] },
+            Self::Refused => OutputPart::Refusal { refusal: text },
+            Self::Thought => OutputPart::SummaryText { text },
         }
     }
 
-    fn done(self) -> &'static str {
+    fn part_event<'a>(self, item_id: &'a str, output_index: usize, part: &'a OutputPart) -> Body<'a> {
         match self {
-            Self::Said => "response.output_text.done",
-            Self::Refused => "response.refusal.done",
-            Self::Thought => "response.reasoning_summary_text.done",
+            Self::Said | Self::Refused => Body::Part { item_id, output_index, content_index: 0, part },
+            Self::Thought => Body::Summary { item_id, output_index, summary_index: 0, part },
         }
     }
 }
 
-fn message(id: String, status: &'static str, content: Vec<OutputPart>) -> OutputItem {
-    OutputItem::Message(MessageItem { id, status, role: "assistant", content })
-}
-
-fn part(kind: Text, text: Box<RawValue>) -> OutputPart {
-    match kind {
-        Text::Refused => OutputPart::Refusal { refusal: text },
-        Text::Said | Text::Thought => OutputPart::OutputText { text, annotations: [], logprobs: [] },
+impl OutputPart {
+    fn text(&self) -> &RawValue {
+        match self {
+            Self::OutputText { text, .. } | Self::Refusal { refusal: text } | Self::SummaryText { text } => text,
+        }
     }
 }
 
@@ -359,8 +332,7 @@ impl StreamEncoder for Answer {
     }
 
     fn end(&mut self, tokens: TokenCount) {
-        Self::end(self, tokens);
-        self.keep();
+        self.conclude(tokens);
     }
 
     fn fail(&mut self, failure: ExchangeError, _: &RequestId) {
@@ -368,17 +340,33 @@ impl StreamEncoder for Answer {
     }
 
     fn keep_alive(&mut self) {
-        match self.status {
-            Status::InProgress => self.sign_of_life(),
-            // Without a name it cannot be told of yet.
-            _ => self.out().extend_from_slice(&sse::KEEP_ALIVE),
+        // Some clients count nothing but events.
+        match (&self.status, &mut self.events) {
+            (Status::InProgress, _) => self.tell("response.in_progress"),
+            (_, Some(_)) if !self.head.id.is_empty() => self.tell("response.queued"),
+            // Without a name it cannot be told of yet. A socket has signs of its own.
+            (_, Some(events)) if events.framing == Framing::Sse => events.out.extend_from_slice(&sse::KEEP_ALIVE),
+            _ => {}
         }
     }
 }
 
+impl WholeEncoder for Answer {
+    fn encode(&mut self, tokens: TokenCount) -> serde_json::Result<Vec<u8>> {
+        self.conclude(tokens);
+        Ok(self.to_json())
+    }
+}
+
 impl AnswerSink for Answer {
+    fn accepted(&mut self, _: usize, place: AnswerPlace) {
+        if self.head.echo.background {
+            self.name(ResponseId::new(place, self.head.echo.store));
+        }
+    }
+
     fn begun(&mut self, _: usize, place: AnswerPlace) {
-        if self.head.id.is_empty() {
+        if matches!(self.status, Status::Queued) {
             self.begin(ResponseId::new(place, self.head.echo.store));
         }
     }
@@ -406,12 +394,35 @@ impl AnswerSink for Answer {
 
     fn call(&mut self, _: usize, _: usize, call: &ClientCall) {
         self.close("completed");
-        let called = self.head.names.called(&call.tool);
+        let CalledTool { name, namespace, kind } = self.head.names.called(&call.tool);
         let arguments = String::from_utf8_lossy(&call.arguments.0).into_owned();
-        match called.kind {
-            ToolKind::Function => self.function_call(call, &called, arguments),
-            ToolKind::Custom => self.custom_call(call, &called, custom_input(arguments)),
+        let (prefix, event, with) = match kind {
+            ToolKind::Function => ("fc", "response.function_call_arguments", arguments),
+            ToolKind::Custom => ("ctc", "response.custom_tool_call_input", custom_input(arguments)),
+        };
+        let (id, output_index) = (self.next_id(prefix), self.items.len());
+        let item = |with: &str, status| {
+            let (id, call_id, name, namespace) = (id.clone(), call.id.to_string(), name.clone(), namespace.clone());
+            let said = |of: ToolKind| (kind == of).then(|| with.to_owned());
+            let (arguments, input) = (said(ToolKind::Function), said(ToolKind::Custom));
+            let item = CallItem { id, call_id, name, namespace, arguments, input, status };
+            match kind {
+                ToolKind::Function => OutputItem::FunctionCall(item),
+                ToolKind::Custom => OutputItem::CustomToolCall(item),
+            }
+        };
+        if let Some(events) = &mut self.events {
+            let (item_id, with) = (id.as_str(), with.as_str());
+            events.put("response.output_item.added", &Body::Item { output_index, item: &item("", "in_progress") });
+            events.put(&format!("{event}.delta"), &Body::Delta { item_id, output_index, delta: with });
+            let done = match kind {
+                ToolKind::Function => Body::Arguments { item_id, output_index, name: &name, arguments: with },
+                ToolKind::Custom => Body::Input { item_id, output_index, input: with },
+            };
+            events.put(&format!("{event}.done"), &done);
         }
+        let item = item(&with, "completed");
+        self.push(item);
     }
 
     fn finish(&mut self, _: usize, finish: Finish) {

@@ -6,7 +6,7 @@ use bytes::{BufMut as _, BytesMut};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::responses::wire::{OutputItem, OutputPart, ResponseObject, SummaryPart};
+use crate::responses::wire::{OutputItem, OutputPart, ResponseObject};
 
 /// How an event is set apart from the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub(in crate::responses) enum Framing {
 }
 
 pub(super) struct Events {
-    framing: Framing,
+    pub(super) framing: Framing,
     pub(super) out: BytesMut,
     /// The number of the next event.
     next: u64,
@@ -39,7 +39,7 @@ pub(super) enum Body<'a> {
     Response { response: &'a ResponseObject<'a> },
     Item { output_index: usize, item: &'a OutputItem },
     Part { item_id: &'a str, output_index: usize, content_index: u8, part: &'a OutputPart },
-    Summary { item_id: &'a str, output_index: usize, summary_index: u8, part: &'a SummaryPart },
+    Summary { item_id: &'a str, output_index: usize, summary_index: u8, part: &'a OutputPart },
     Text { item_id: &'a str, output_index: usize, content_index: u8, text: &'a RawValue, logprobs: [(); 0] },
     Refusal { item_id: &'a str, output_index: usize, content_index: u8, refusal: &'a RawValue },
     SummaryText { item_id: &'a str, output_index: usize, summary_index: u8, text: &'a RawValue },

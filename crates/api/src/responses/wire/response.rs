@@ -105,8 +105,8 @@ pub struct OutputTokensDetails {
 pub enum OutputItem {
     Message(MessageItem),
     Reasoning(ReasoningItem),
-    FunctionCall(FunctionCallItem),
-    CustomToolCall(CustomCallItem),
+    FunctionCall(CallItem),
+    CustomToolCall(CallItem),
 }
 
 #[derive(Serialize, ToSchema)]
@@ -133,44 +133,33 @@ pub enum OutputPart {
         #[schema(value_type = String)]
         refusal: Box<RawValue>,
     },
-}
-
-/// What the agent thought on its way.
-#[derive(Serialize, ToSchema)]
-pub struct ReasoningItem {
-    pub id: String,
-    pub summary: Vec<SummaryPart>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub encrypted_content: Option<String>,
-}
-
-#[derive(Serialize, ToSchema)]
-#[serde(tag = "type", rename_all = "snake_case")]
-pub enum SummaryPart {
+    /// Of thoughts.
     SummaryText {
         #[schema(value_type = String)]
         text: Box<RawValue>,
     },
 }
 
+/// What the agent thought on its way.
 #[derive(Serialize, ToSchema)]
-pub struct FunctionCallItem {
+pub struct ReasoningItem {
     pub id: String,
-    pub call_id: String,
-    pub name: String,
+    pub summary: Vec<OutputPart>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub namespace: Option<String>,
-    pub arguments: String,
-    pub status: &'static str,
+    pub encrypted_content: Option<String>,
 }
 
+/// A call of a function has `arguments`, one of a custom tool `input`.
 #[derive(Serialize, ToSchema)]
-pub struct CustomCallItem {
+pub struct CallItem {
     pub id: String,
     pub call_id: String,
     pub name: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
-    pub input: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input: Option<String>,
     pub status: &'static str,
 }

@@ -2,9 +2,11 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::{SinkExt as _, StreamExt as _};
 use gembridge_api::dialect::{DialectConfig, Dialects};
+use gembridge_api::guard::rate::Rate;
 use gembridge_api::guard::{Guard, GuardConfig};
 use gembridge_api::identity::{Identity, Rank};
 use gembridge_api::keys::{Key, KeyTable};
@@ -16,8 +18,8 @@ use gembridge_core::test_support::{ScriptedAgents, done, text};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
+use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
-use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
 use super::support::{asking, text_of};
@@ -35,15 +37,15 @@ const KEY: &str = "gb-ann";
 
 impl Guarded {
     fn new(agents: &Arc<ScriptedAgents>) -> Self {
-        Self::of(agents, Rank::Admin)
+        Self::of(agents, Rank::Admin, None)
     }
 
-    fn of(agents: &Arc<ScriptedAgents>, rank: Rank) -> Self {
+    fn of(agents: &Arc<ScriptedAgents>, rank: Rank, rate: Option<Rate>) -> Self {
         let gateway = Gateway::new(agents);
         let dialects = Dialects::new(gateway.exchanges, DialectConfig::default());
         let identity = Identity { principal: Principal::new("ann"), rank };
         let keys = Arc::new(KeyTable::new(vec![(Key::given(KEY).digest(), identity)]));
-        let guard = Guard::new(GuardConfig { rate: None, ..GuardConfig::default() }, keys);
+        let guard = Guard::new(GuardConfig { rate, ..GuardConfig::default() }, keys);
         let app = routes::app(&guard, [responses::frontend(Responses::new(dialects))]);
         let server = Server::bind(ServerConfig::new(vec![SocketAddr::from(([127, 0, 0, 1], 0))])).unwrap();
         let address = server.local_addrs().unwrap()[0];
@@ -54,22 +56,24 @@ impl Guarded {
 }
 
 async fn connect(server: &Guarded) -> Socket {
-    try_connect(server).await.expect("a socket")
-}
-
-async fn try_connect(server: &Guarded) -> Result<Socket, Error> {
     let mut request = format!("ws://{}/v1/responses", server.address).into_client_request().expect("an address");
     request.headers_mut().insert("authorization", format!("Bearer {KEY}").parse().expect("a header"));
-    connect_async(request).await.map(|(socket, _)| socket)
+    connect_async(request).await.map(|(socket, _)| socket).expect("a socket")
 }
 
 #[tokio::test]
-async fn a_guest_is_sent_to_http_where_its_requests_are_counted() {
-    let agents = ScriptedAgents::new(|_| Vec::new());
-    match try_connect(&Guarded::of(&agents, Rank::User)).await {
-        Err(Error::Http(response)) => assert_eq!(response.status(), 403),
-        other => panic!("{other:?}"),
+async fn a_guests_requests_are_counted_as_over_http() {
+    let agents = ScriptedAgents::new(|_| vec![vec![text("a"), done()]]);
+    let rate = Rate { requests: 3, window: Duration::from_mins(1) };
+    let server = Guarded::of(&agents, Rank::User, Some(rate));
+    // The request for the socket is the first.
+    let mut socket = connect(&server).await;
+    for _ in 0..2 {
+        assert_eq!(text_of(&ask(&mut socket, asking("hi", json!({}))).await["response"]), "a");
     }
+    let refused = ask(&mut socket, asking("hi", json!({}))).await;
+    assert_eq!((&refused["type"], &refused["status"]), (&json!("error"), &json!(429)), "{refused}");
+    assert_eq!(refused["error"]["code"], "rate_limit_exceeded");
 }
 
 async fn send(socket: &mut Socket, mut request: Value) {

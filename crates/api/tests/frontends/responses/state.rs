@@ -80,6 +80,34 @@ async fn what_is_not_stored_or_was_deleted_is_not_found() {
 }
 
 #[tokio::test]
+async fn after_a_restart_what_was_deleted_is_gone_and_what_was_cut_says_so() {
+    let agents = ScriptedAgents::new(|prompted| match prompted.prompt.as_str() {
+        "two" => vec![vec![text("b")]],
+        _ => vec![vec![text("a"), done()]],
+    });
+    let store = MemoryStore::new();
+    let gateway = Gateway::with(&agents, Setup { store: store.clone(), ..Setup::default() });
+    let server = TestServer::over(gateway.sessions.clone(), gateway.exchanges.clone(), DialectConfig::default()).await;
+    let kept = response(&server, &asking("one", json!({}))).await;
+    let deleted = response(&server, &asking("other", json!({}))).await;
+    let path = |response: &Value| format!("responses/{}", response["id"].as_str().unwrap());
+    assert_eq!(call(&server, "DELETE", &path(&deleted)).await.status, 200);
+    let cut = json!({ "previous_response_id": kept["id"], "background": true });
+    let cut = response(&server, &asking("two", cut)).await;
+    agents.until_prompts(0, 2).await;
+    gateway.sessions.shutdown().await;
+
+    let gateway = Gateway::with(&agents, Setup { store, ..Setup::default() });
+    let server = TestServer::over(gateway.sessions.clone(), gateway.exchanges.clone(), DialectConfig::default()).await;
+    assert_eq!(call(&server, "GET", &path(&kept)).await.json()["status"], "completed");
+    assert_eq!(call(&server, "GET", &path(&deleted)).await.status, 404);
+    let refused = create(&server, &after(&deleted, "more")).await;
+    assert_eq!(refused.json()["error"]["code"], "previous_response_not_found");
+    let again = call(&server, "GET", &path(&cut)).await.json();
+    assert_eq!((&again["id"], &again["status"]), (&cut["id"], &json!("failed")), "{again}");
+}
+
+#[tokio::test]
 async fn input_items_are_listed_in_pages() {
     let agents = echo();
     let server = TestServer::new(&agents).await;

@@ -67,6 +67,11 @@ impl Actor {
                 let result = self.journal.append(vec![Draft { turn: None, event: Event::Title(title), frame: None }]);
                 answer(reply, result.map(|_| ()));
             }
+            Command::DeleteAnswer { after, reply } => {
+                let event = Event::AnswerDeleted { after };
+                let result = self.journal.append(vec![Draft { turn: None, event, frame: None }]);
+                answer(reply, result.map(|_| ()));
+            }
             Command::ReleaseAgent { reply } => self.on_release_agent(reply),
             Command::Retire { reply } => {
                 if !self.is_unused() {

@@ -5,10 +5,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Router;
 use axum::extract::Request;
 use axum::middleware::{Next, from_fn};
 use axum::response::Response;
 use gembridge_api::dialect::{DialectConfig, Dialects};
+use gembridge_api::frontend::Frontend;
 use gembridge_api::identity::{Identity, Rank};
 use gembridge_api::responses::{self, Responses};
 use gembridge_api::{messages, ollama, openai};
@@ -106,9 +108,14 @@ impl TestServer {
     /// The API over sessions that are there.
     pub async fn over(sessions: Arc<Sessions>, exchanges: Arc<Exchanges>, config: DialectConfig) -> Self {
         let app = Dialects::new(Arc::clone(&exchanges), config);
-        let messages = messages::router(messages::Messages::new(Arc::clone(&app)));
-        let routes = openai::router(Arc::clone(&app)).merge(ollama::router(Arc::clone(&app))).merge(messages);
-        let routes = routes.merge(responses::router(Responses::new(app))).layer(from_fn(identify));
+        let frontends = [
+            openai::frontend(Arc::clone(&app)),
+            ollama::frontend(Arc::clone(&app)),
+            messages::frontend(messages::Messages::new(Arc::clone(&app))),
+            responses::frontend(Responses::new(app)),
+        ];
+        let routes = frontends.into_iter().map(Frontend::unguarded).fold(Router::new(), Router::merge);
+        let routes = routes.layer(from_fn(identify));
         let routes = routes.layer(axum::extract::DefaultBodyLimit::disable());
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");
         let address = listener.local_addr().expect("bound");
