@@ -19,7 +19,7 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 
-pub use a2a::{A2a, CancelBy};
+pub use a2a::{A2a, A2aServer, CancelBy, Runtime, SessionSettings};
 pub use configured::{AgentConfig, LimitsConfig};
 pub use error::{FileError, ProfileError};
 pub use guest::{Fence, HomeOwner, Reach};

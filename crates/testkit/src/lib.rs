@@ -17,6 +17,6 @@ pub use process_table::{open_fds, processes_with_tag, pss_kb, rss_kb, zombies_of
 pub use programs::{
     claude_command, codex_command, codex_settings, fake_agent_path, fake_gemini_api_path, gemini_command,
     opencode_command, opencode_settings, real_claude, real_claude_code, real_codex, real_codex_cli, real_gemini,
-    real_opencode, real_qwen, write_script,
+    real_gemini_a2a_server, real_opencode, real_qwen, write_script,
 };
 pub use record::Record;

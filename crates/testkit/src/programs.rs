@@ -54,6 +54,13 @@ pub fn real_qwen() -> PathBuf {
     installed(".bin/qwen")
 }
 
+/// The real A2A server of Gemini CLI, pinned in `scripts/setup`.
+pub fn real_gemini_a2a_server() -> PathBuf {
+    let path = repository().join(".cache/gemini-cli-a2a-server/package/dist/a2a-server.mjs");
+    assert!(path.exists(), "`{}` does not exist; run `scripts/setup tests`, which fetches it", path.display());
+    path
+}
+
 /// A file below `tests/node/node_modules`.
 fn installed(below: &str) -> PathBuf {
     let path = repository().join("tests/node/node_modules").join(below);

@@ -71,24 +71,36 @@ struct Capabilities {
     streaming: bool,
 }
 
-pub(super) async fn fetch(server: &Server) -> Result<Card, Trouble> {
+/// Whose word counts for where the server is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Addressing {
+    /// The card names the path; the server is the one that the operator named.
+    ByCard,
+    /// We started it and know where it listens, which is at the root.
+    Known,
+}
+
+pub(super) async fn fetch(server: &Server, addressing: Addressing) -> Result<Card, Trouble> {
     let base = server.address().path().trim_end_matches('/').to_owned();
     let below = format!("{base}{WELL_KNOWN}");
     let mut paths = vec![below.as_str(), WELL_KNOWN, OLD_WELL_KNOWN];
     paths.dedup();
     for path in paths {
         if let Some(body) = server.get(path).await? {
-            return read(&body, server.address());
+            return read(&body, server.address(), addressing);
         }
     }
     Err(Trouble::Unread(format!("there is no agent card at `{below}`")))
 }
 
-fn read(body: &Bytes, address: &Uri) -> Result<Card, Trouble> {
+fn read(body: &Bytes, address: &Uri, addressing: Addressing) -> Result<Card, Trouble> {
     let card: WireCard =
         serde_json::from_slice(body).map_err(|error| Trouble::Unread(format!("its agent card: {error}")))?;
     let (protocol, url) = endpoint(&card)?;
-    let path = path_of(url, address)?;
+    let path = match addressing {
+        Addressing::Known => "/".to_owned(),
+        Addressing::ByCard => path_of(url, address)?,
+    };
     let takes = |kind: &str| card.default_input_modes.iter().any(|mode| mode.starts_with(kind) || mode == "*/*");
     let prompt = PromptAbilities { image: takes("image/"), audio: takes("audio/"), embedded: true };
     let facts = AgentFacts {
@@ -158,7 +170,7 @@ mod tests {
     use super::*;
 
     fn read_at(card: &serde_json::Value, address: &str) -> Result<Card, Trouble> {
-        read(&Bytes::from(card.to_string()), &address.parse().unwrap())
+        read(&Bytes::from(card.to_string()), &address.parse().unwrap(), Addressing::ByCard)
     }
 
     #[test]

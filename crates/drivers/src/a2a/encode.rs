@@ -1,6 +1,7 @@
 //! What a server is told, in the words of its version.
 
 use bytes::Bytes;
+use gembridge_core::driver::{ServerOrigin, ToolServer};
 use gembridge_core::model::{Content, Failure, FailureKind, SessionId};
 use serde_json::{Value, json};
 
@@ -135,4 +136,19 @@ fn file(protocol: Protocol, name: Option<String>, mime: &str, bytes: &str) -> Va
         Protocol::V03 => json!({ "kind": "file", "file": file }),
         Protocol::V10 => file,
     }
+}
+
+/// `settings.json` of a folder in which Gemini CLI finds these tool servers. Tools of ours are run without a question, since
+/// whoever offered them decides when it gets the call.
+pub(super) fn gemini_settings(servers: &[ToolServer], call_seconds: Option<u64>) -> Value {
+    let entry = |server: &ToolServer| {
+        let headers: serde_json::Map<String, Value> =
+            server.headers.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
+        let timeout = call_seconds.unwrap_or(600) * 1_000;
+        let trust = server.origin == ServerOrigin::Ours;
+        let entry = json!({ "httpUrl": server.url, "headers": headers, "timeout": timeout, "trust": trust });
+        (server.name.to_string(), entry)
+    };
+    let servers: serde_json::Map<String, Value> = servers.iter().map(entry).collect();
+    json!({ "mcpServers": servers, "folderTrust": true })
 }

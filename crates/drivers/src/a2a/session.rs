@@ -15,7 +15,7 @@ use super::encode::{self, Place};
 use super::turn::{self, Plan};
 use crate::acp::prompt_filter::{self, Files};
 use crate::profile::CancelBy;
-use crate::workspace::Jail;
+use crate::workspace::{Jail, PrivateDir};
 
 /// Decisions that wait for the turn to take them; one turn asks less at once.
 const ANSWERS: usize = 256;
@@ -41,6 +41,8 @@ pub(super) struct Terms {
     pub cancel_by: CancelBy,
     /// The folder that links of prompts may lead into.
     pub jail: Option<Jail>,
+    /// With the client's tools in it; goes with the session.
+    pub _folder: Option<PrivateDir>,
 }
 
 impl A2aSession {
@@ -79,7 +81,7 @@ impl AgentSession for A2aSession {
         {
             metadata = Value::Object(fields.clone());
         }
-        if let Some(model) = &self.terms.model {
+        if let Some(model) = self.terms.model.as_ref().filter(|_| self.lease.takes_models()) {
             metadata["_model"] = json!(model);
         }
         self.cancel = CancellationToken::new();
@@ -106,7 +108,7 @@ impl AgentSession for A2aSession {
             *lock(&next) = ended.place;
             drop(running);
             // Nobody hears it where the session is gone.
-            drop(signals.send(vec![ended.signal]).await);
+            drop(signals.send(vec![lease.judged(ended.signal)]).await);
         });
         Ok(())
     }
@@ -124,16 +126,20 @@ impl AgentSession for A2aSession {
 
     fn change(&mut self, change: Change) -> BoxFuture<'static, Result<Changed, Failure>> {
         let changed = match change {
-            Change::Model(model) => {
+            Change::Model(model) if self.lease.takes_models() => {
                 self.terms.model = Some(Arc::clone(&model));
                 Ok(Changed { events: vec![Event::Model(model)], answer: None })
             }
-            Change::Mode(_) | Change::Option { .. } | Change::Extension { .. } => {
+            Change::Model(_) | Change::Mode(_) | Change::Option { .. } | Change::Extension { .. } => {
                 let why = format!("agent `{}` is an A2A server, which has nothing of this kind to set", self.agent);
                 Err(Failure::new(FailureKind::Unsupported, why))
             }
         };
         Box::pin(std::future::ready(changed))
+    }
+
+    fn process(&self) -> Option<u32> {
+        self.lease.pid()
     }
 
     fn close(mut self: Box<Self>, _: CloseMode) -> BoxFuture<'static, ()> {

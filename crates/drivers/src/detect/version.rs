@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use gembridge_process::{CommandSpec, Environment as ChildEnvironment, LineError, SpawnError, Spawner, StopPlan};
 
-use crate::profile::{Environment, Profile, Version};
+use crate::profile::{Driver, Environment, Profile, Version};
 
 /// A cold start of a large program on a busy machine stays below this.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -19,8 +19,8 @@ pub enum VersionError {
     Spawn(#[from] SpawnError),
     #[error(transparent)]
     Output(#[from] LineError),
-    #[error("`{program}` is the address of a server, which is not asked")]
-    Address { program: String },
+    #[error("`{program}` is a server, which is not asked")]
+    Server { program: String },
     #[error("`{program} {args}` did not answer within {DEADLINE:?}")]
     Silent { program: String, args: String },
     #[error("`{program} {args}` printed no version")]
@@ -36,8 +36,9 @@ pub async fn version_of(
 ) -> Result<Version, VersionError> {
     let args = &profile.command.version_args;
     let shown = || (program.display().to_string(), args.join(" "));
-    if profile.is_at_address() {
-        return Err(VersionError::Address { program: shown().0 });
+    // A server would not print its version but start.
+    if profile.driver == Driver::A2a {
+        return Err(VersionError::Server { program: shown().0 });
     }
     let environment = profile.version_environment(program, environment);
     let environment =

@@ -16,6 +16,33 @@ pub struct A2a {
     pub key_variable: Option<String>,
     #[serde(default)]
     pub cancel: CancelBy,
+    /// How the profile's command is started, where no address is named.
+    pub server: Option<A2aServer>,
+}
+
+/// A server that we start.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct A2aServer {
+    /// The variable that names its port. It is told 0, so that the system chooses.
+    pub port_variable: String,
+    pub runtime: Runtime,
+    pub session_settings: SessionSettings,
+}
+
+/// What the server is written in: by what it is kept on loopback and behind a key, where it does neither by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Runtime {
+    Node,
+}
+
+/// How the folder of a session tells the server of a client's tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SessionSettings {
+    /// `.gemini/settings.json`, which is read when a task begins; the first message names the folder.
+    Gemini,
 }
 
 /// How a turn is ended before its time.

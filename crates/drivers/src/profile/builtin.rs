@@ -9,6 +9,7 @@ const BUILTIN: &[(&str, &str)] = &[
     ("opencode", include_str!("../../../../agents/opencode.toml")),
     ("qwen", include_str!("../../../../agents/qwen.toml")),
     ("goose", include_str!("../../../../agents/goose.toml")),
+    ("gemini-a2a", include_str!("../../../../agents/gemini-a2a.toml")),
     ("demo", include_str!("../../../../agents/demo.toml")),
 ];
 

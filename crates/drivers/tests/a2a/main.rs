@@ -5,6 +5,10 @@
 mod agent_fixture;
 
 mod failures;
+mod gemini;
 mod permissions;
 mod remote;
+#[path = "../gemini/tool_server.rs"]
+#[expect(dead_code, reason = "shared with the suite of the CLI itself; each uses a part")]
+mod tool_server;
 mod turns;

@@ -10,7 +10,7 @@ use crate::{Start, builtin, file};
 fn every_profile_that_ships_is_read_and_starts_in_both_executions() {
     let profiles = Profile::builtin().unwrap();
     let names: Vec<&str> = profiles.iter().map(|profile| profile.name.as_str()).collect();
-    assert_eq!(names, ["gemini", "claude", "codex", "opencode", "qwen", "goose", "demo"]);
+    assert_eq!(names, ["gemini", "claude", "codex", "opencode", "qwen", "goose", "gemini-a2a", "demo"]);
     for profile in &profiles {
         for execution in [Execution::Chat, Execution::Agent] {
             let start = Start { execution, ..Start::with(&[("GEMINI_API_KEY", "k"), ("OPENAI_API_KEY", "k")]) };

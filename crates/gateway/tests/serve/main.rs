@@ -7,6 +7,7 @@ mod support;
 
 mod a2a;
 mod a2a_agent;
+mod a2a_gemini;
 mod conversations;
 mod drain;
 mod first_run;

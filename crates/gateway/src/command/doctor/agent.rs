@@ -35,7 +35,7 @@ fn program(agent: &Agent, context: &Context) -> Vec<Check> {
             Chosen::Named | Chosen::First => Check::ok("agent", format!("{title}, built in")),
         }];
     }
-    if agent.profile.is_at_address() {
+    if agent.profile.driver == Driver::A2a {
         return vec![Check::ok("agent", format!("{title} at {place}"))];
     }
     let node = needs_node(&agent.program).then(node_profile).flatten();
