@@ -3,6 +3,7 @@
 use gembridge_unified::{Block, Body, Source};
 use serde_json::Value;
 
+use crate::json::Json;
 use crate::output::Output;
 
 /// One part of a content.
@@ -13,25 +14,25 @@ pub(crate) enum Part<'a> {
     Call {
         id: Option<&'a str>,
         name: &'a str,
-        args: &'a Value,
+        args: &'a Json<'a>,
     },
     Response {
         id: &'a str,
-        response: &'a Value,
+        response: &'a Json<'a>,
     },
     /// Anything else, whole.
-    Other(&'a Value),
+    Other(&'a Json<'a>),
 }
 
 /// The parts of a `PartListUnion`: a text, a part, or an array of both.
-pub(crate) fn parts(content: &Value) -> Vec<Part<'_>> {
+pub(crate) fn parts<'a>(content: &'a Json<'a>) -> Vec<Part<'a>> {
     match content {
-        Value::Array(list) => list.iter().filter_map(part).collect(),
+        Json::List(list) => list.iter().filter_map(part).collect(),
         single => part(single).into_iter().collect(),
     }
 }
 
-fn part(part: &Value) -> Option<Part<'_>> {
+fn part<'a>(part: &'a Json<'a>) -> Option<Part<'a>> {
     if let Some(text) = part.as_str() {
         return Some(Part::Text(text));
     }
@@ -43,16 +44,16 @@ fn part(part: &Value) -> Option<Part<'_>> {
         let id = answer["id"].as_str().or_else(|| answer["name"].as_str()).unwrap_or_default();
         return Some(Part::Response { id, response: &answer["response"] });
     }
-    if let Some(text) = part.get("text").and_then(Value::as_str) {
-        let is_thought = part.get("thought").and_then(Value::as_bool).unwrap_or(false);
+    if let Some(text) = part.get("text").and_then(Json::as_str) {
+        let is_thought = part["thought"].is_true();
         return Some(if is_thought { Part::Thought(text) } else { Part::Text(text) });
     }
-    part.as_object().filter(|fields| !fields.is_empty()).map(|_| Part::Other(part))
+    matches!(part, Json::Object(fields) if !fields.is_empty()).then_some(Part::Other(part))
 }
 
 /// A part that is neither text, nor a thought, nor a call, nor a response.
-pub(crate) fn other(part: &Value) -> Block {
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+pub(crate) fn other(part: &Json<'_>) -> Block {
+    let text = |value: &Json<'_>| value.as_str().unwrap_or_default().to_owned();
     if let Some(data) = part.get("inlineData") {
         let media_type = text(&data["mimeType"]);
         let is_image = media_type.starts_with("image/");
@@ -62,8 +63,11 @@ pub(crate) fn other(part: &Value) -> Block {
     if let Some(file) = part.get("fileData") {
         return Block::ResourceLink { uri: text(&file["fileUri"]), name: text(&file["mimeType"]) };
     }
-    let kind = part.as_object().and_then(|fields| fields.keys().next()).cloned().unwrap_or_default();
-    Block::Other { kind, body: part.clone() }
+    let kind = match part {
+        Json::Object(fields) => fields.first().map(|(name, _)| name.to_string()).unwrap_or_default(),
+        _ => String::new(),
+    };
+    Block::Other { kind, body: part.clone().into() }
 }
 
 /// Whether a call went wrong, as its agent says beside the response.
@@ -75,12 +79,12 @@ pub(crate) enum Verdict {
 }
 
 /// The result of a call from its response and the parts beside it.
-pub(crate) fn tool_result(id: &str, response: &Value, beside: &[&Value], verdict: Verdict) -> Block {
-    let failure = response.get("error").filter(|error| !error.is_null());
+pub(crate) fn tool_result(id: &str, response: &Json<'_>, beside: &[&Json<'_>], verdict: Verdict) -> Block {
+    let failure = response.get("error").filter(|error| !matches!(error, Json::Null));
     let said = failure.or_else(|| response.get("output")).unwrap_or(response);
     let text = match said {
-        Value::String(text) => text.clone(),
-        Value::Null => String::new(),
+        Json::Text(text) => text.to_string(),
+        Json::Null => String::new(),
         structured => structured.to_string(),
     };
     let exit_code = exit_code(&text);
@@ -100,7 +104,7 @@ fn exit_code(output: &str) -> Option<i64> {
 }
 
 /// Text parts of a content, one after another.
-pub(crate) fn text(content: &Value) -> String {
+pub(crate) fn text(content: &Json<'_>) -> String {
     let parts = parts(content);
     parts.iter().filter_map(|part| if let Part::Text(text) = part { Some(*text) } else { None }).collect()
 }
@@ -111,7 +115,7 @@ pub(crate) fn block(part: &Part<'_>, out: &Output<'_>) -> Option<Block> {
         Part::Text("") | Part::Thought("") => None,
         Part::Text(text) => Some(Block::Text { text: (*text).to_owned() }),
         Part::Thought(text) => Some(Block::Thinking { thinking: (*text).to_owned() }),
-        Part::Call { id, name, args } => Some(out.tool_use(id.unwrap_or(name), name, args)),
+        Part::Call { id, name, args } => Some(out.tool_use(id.unwrap_or(name), name, &Value::from((*args).clone()))),
         Part::Response { id, response } => Some(tool_result(id, response, &[], Verdict::Untold)),
         Part::Other(part) => Some(other(part)),
     }

@@ -7,7 +7,7 @@
 pub(crate) mod find;
 mod item;
 
-use gembridge_unified::{Block, Body, Role, UnifiedMessage, UnifiedUsage};
+use gembridge_unified::{Block, Body, Original, Role, UnifiedMessage, UnifiedUsage};
 use serde_json::Value;
 
 use crate::files;
@@ -21,7 +21,7 @@ pub(crate) fn read(session: &Located, out: &mut Output<'_>) -> Facts {
     reader.facts.title = find::title(session);
     for path in session.paths() {
         files::for_each_line(path, out, |line, out| match serde_json::from_str(line) {
-            Ok(record) => reader.record(record, out),
+            Ok(record) => reader.record(&record, line, out),
             Err(error) => out.damaged_line(&error),
         });
     }
@@ -45,11 +45,11 @@ struct Reader {
 /// A message that is still being put together.
 struct Draft {
     message: UnifiedMessage,
-    records: Vec<Value>,
+    lines: Vec<Box<str>>,
 }
 
 impl Reader {
-    fn record(&mut self, record: Value, out: &mut Output<'_>) {
+    fn record(&mut self, record: &Value, line: &str, out: &mut Output<'_>) {
         let at = time::millis(&record["timestamp"]);
         self.facts.seen_at(at);
         let kind = record["type"].as_str().unwrap_or_default();
@@ -66,10 +66,10 @@ impl Reader {
             "event_msg" if payload["type"] == "thread_name_updated" => {
                 self.facts.title = payload["thread_name"].as_str().map(str::to_owned).or(self.facts.title.take());
             }
-            "response_item" => self.item(record, out),
+            "response_item" => self.item(record, line, out),
             // Until 0.44 the first line was the session itself.
-            _ if payload.is_null() && record.get("instructions").is_some() => self.meta(&record),
-            _ if payload.is_null() && !kind.is_empty() => self.item(record, out),
+            _ if payload.is_null() && record.get("instructions").is_some() => self.meta(record),
+            _ if payload.is_null() && !kind.is_empty() => self.item(record, line, out),
             _ => {}
         }
     }
@@ -85,9 +85,9 @@ impl Reader {
         }
     }
 
-    fn item(&mut self, record: Value, out: &mut Output<'_>) {
+    fn item(&mut self, record: &Value, line: &str, out: &mut Output<'_>) {
         self.items += 1;
-        match item::item(payload(&record), out) {
+        match item::item(payload(record), out) {
             Item::Said { role: Role::Assistant, blocks } => {
                 // Results, or tokens, end an answer: what comes after them is the next.
                 let is_over = self.answer.as_ref().is_some_and(|answer| answer.message.usage.is_some());
@@ -95,23 +95,23 @@ impl Reader {
                     self.flush(out);
                 }
                 let mut draft = self.answer.take().unwrap_or_else(|| {
-                    let mut draft = self.draft(&record, Role::Assistant, out);
+                    let mut draft = self.draft(record, Role::Assistant, out);
                     draft.message.model.clone_from(&self.model);
                     draft
                 });
-                draft.add(blocks, record, out);
+                draft.add(blocks, line, out);
                 self.answer = Some(draft);
             }
             Item::Said { role, blocks } => {
                 self.flush(out);
-                let mut draft = self.draft(&record, role, out);
-                draft.add(blocks, record, out);
+                let mut draft = self.draft(record, role, out);
+                draft.add(blocks, line, out);
                 draft.finish(out);
             }
             Item::Returned(block) => {
                 let draft = self.results.take();
-                let mut draft = draft.unwrap_or_else(|| self.draft(&record, Role::User, out));
-                draft.add(vec![block], record, out);
+                let mut draft = draft.unwrap_or_else(|| self.draft(record, Role::User, out));
+                draft.add(vec![block], line, out);
                 self.results = Some(draft);
             }
             Item::Nothing => {}
@@ -129,7 +129,7 @@ impl Reader {
             usage: None,
             original: None,
         };
-        Draft { message, records: Vec::new() }
+        Draft { message, lines: Vec::new() }
     }
 
     /// Counts are of the whole session and are repeated: only what was added is new.
@@ -159,20 +159,18 @@ impl Reader {
 }
 
 impl Draft {
-    fn add(&mut self, added: Vec<Block>, record: Value, out: &Output<'_>) {
+    fn add(&mut self, added: Vec<Block>, line: &str, out: &Output<'_>) {
         if let Body::Blocks(blocks) = &mut self.message.content {
             blocks.extend(added);
         }
-        if out.keeps_originals() {
-            self.records.push(record);
-        }
+        out.keep(line, &mut self.lines);
     }
 
     fn finish(mut self, out: &mut Output<'_>) {
         if let (Body::Blocks(blocks), Role::User | Role::System) = (&mut self.message.content, self.message.role) {
             self.message.content = Body::plain_where_possible(std::mem::take(blocks));
         }
-        self.message.original = out.original(self.records);
+        self.message.original = Original::of_records(self.lines);
         out.message(self.message);
     }
 }

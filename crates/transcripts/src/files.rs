@@ -63,6 +63,13 @@ pub(crate) fn open(path: &Path) -> io::Result<Box<dyn BufRead>> {
     Ok(Box::new(BufReader::with_capacity(64 << 10, file)))
 }
 
+/// Tells the system to read a file into its cache. Only a hint: whoever reads the file reports what is wrong with it.
+pub(crate) fn fetch_ahead(path: &Path) {
+    if let Ok(file) = File::open(path) {
+        rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::WillNeed).ok();
+    }
+}
+
 /// Hands every line of a file to `each`. What cannot be read is told to `out`.
 pub(crate) fn for_each_line(path: &Path, out: &mut Output<'_>, mut each: impl FnMut(&str, &mut Output<'_>)) {
     out.at_file(path);

@@ -8,11 +8,13 @@ pub(crate) mod find;
 mod record;
 mod render;
 
+use std::io::{self, Read as _};
 use std::path::Path;
 
-use serde_json::Value;
+use serde::de::IgnoredAny;
 
 use crate::files;
+use crate::json::RawFields;
 use crate::output::Output;
 use crate::session::{Facts, Located};
 use record::Conversation;
@@ -36,8 +38,10 @@ fn conversation(path: &Path, out: &mut Output<'_>) -> Conversation {
     }
     let mut conversation = Conversation::default();
     let mut damaged = Vec::new();
-    files::for_each_line(path, out, |line, out| match serde_json::from_str(line) {
-        Ok(record) => conversation.record(record),
+    files::for_each_line(path, out, |line, out| match serde_json::from_str::<RawFields<'_>>(line) {
+        Ok(record) => conversation.record(record, out.line()),
+        // A line that is JSON and no object is none of the conversation.
+        Err(error) if error.is_data() && serde_json::from_str::<IgnoredAny>(line).is_ok() => {}
         // Reported at once if the file is a log; an object over several lines is read as a whole below.
         Err(error) if conversation.has_header() => out.damaged_line(&error),
         Err(error) => damaged.push((out.line(), error)),
@@ -56,21 +60,31 @@ fn conversation(path: &Path, out: &mut Output<'_>) -> Conversation {
 
 fn whole(path: &Path, out: &mut Output<'_>) -> Option<Conversation> {
     out.at_file(path);
-    match files::open(path).map(serde_json::from_reader) {
-        Ok(Ok(object)) => Some(Conversation::of_object(object)),
-        Ok(Err(error)) => {
-            out.damaged_file(&error);
-            None
-        }
+    let text = match text(path) {
+        Ok(text) => text,
         Err(error) => {
             out.damaged_file(&format!("cannot be opened: {error}"));
+            return None;
+        }
+    };
+    match serde_json::from_str::<RawFields<'_>>(&text) {
+        Ok(object) => Some(Conversation::of_object(&object)),
+        Err(error) => {
+            out.damaged_file(&error);
             None
         }
     }
 }
 
+fn text(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    files::open(path)?.read_to_string(&mut text)?;
+    Ok(text)
+}
+
 /// A whole object under the name of a log, which older versions left.
 fn parsed(path: &Path) -> Option<Conversation> {
-    let object: Value = serde_json::from_reader(files::open(path).ok()?).ok()?;
-    object.get("messages").is_some().then(|| Conversation::of_object(object))
+    let text = text(path).ok()?;
+    let object: RawFields<'_> = serde_json::from_str(&text).ok()?;
+    object.get("messages").is_some().then(|| Conversation::of_object(&object))
 }

@@ -16,6 +16,7 @@ mod files;
 mod fuzz;
 mod gemini;
 mod index;
+mod json;
 mod library;
 mod lines;
 mod opencode;

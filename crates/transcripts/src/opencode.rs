@@ -5,7 +5,7 @@ mod database;
 pub(crate) mod find;
 mod folders;
 
-use gembridge_unified::{Block, Body, Role, Source as Origin, UnifiedMessage, UnifiedUsage};
+use gembridge_unified::{Block, Body, Original, Role, Source as Origin, UnifiedMessage, UnifiedUsage};
 use serde_json::{Value, json};
 
 use crate::output::Output;
@@ -68,7 +68,7 @@ pub(crate) fn message(id: &str, info: &Value, parts: &[Value], facts: &mut Facts
         tool: out.agent.name().to_owned(),
         model,
         usage,
-        original: out.keeps_originals().then(|| json!({ "info": info, "parts": parts })),
+        original: out.keeps_originals().then(|| Original::Tree(json!({ "info": info, "parts": parts }))),
     });
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use gembridge_unified::tool_names::{self, ToolNames};
-use gembridge_unified::{Block, Originals, UnifiedMessage};
+use gembridge_unified::{Block, Original, Originals, UnifiedMessage};
 use serde_json::Value;
 
 use crate::agent::Agent;
@@ -80,12 +80,15 @@ impl<'a> Output<'a> {
         self.options.originals == Originals::Keep
     }
 
-    /// The record itself where a message was made from one; an array where it was made from several.
-    pub fn original(&self, mut records: Vec<Value>) -> Option<Value> {
-        match (self.keeps_originals(), records.len()) {
-            (false, _) | (true, 0) => None,
-            (true, 1) => records.pop(),
-            (true, _) => Some(Value::Array(records)),
+    /// The line that a message is made from, where originals are kept.
+    pub fn original(&self, line: &str) -> Option<Original> {
+        self.keeps_originals().then(|| Original::Text(line.trim().into()))
+    }
+
+    /// Adds the line to those that a message is made from, where originals are kept.
+    pub fn keep(&self, line: &str, lines: &mut Vec<Box<str>>) {
+        if self.keeps_originals() {
+            lines.push(line.trim().into());
         }
     }
 

@@ -4,15 +4,30 @@
 pub(crate) mod find;
 
 use gembridge_unified::{Block, Body, Role, UnifiedMessage, UnifiedUsage};
-use serde_json::Value;
 
 use crate::blocks::{self, Part, Verdict};
 use crate::files;
 use crate::gemini;
+use crate::json::Json;
 use crate::output::Output;
 use crate::session::{Facts, Located};
-use crate::time;
 use crate::uuid_record::message;
+
+/// The fields of a line that are looked at.
+const FIELDS: [&str; 12] = [
+    "cwd",
+    "message",
+    "model",
+    "provenance",
+    "subtype",
+    "systemPayload",
+    "timestamp",
+    "toolCallResult",
+    "type",
+    "usageMetadata",
+    "uuid",
+    "version",
+];
 
 pub(crate) fn read(session: &Located, out: &mut Output<'_>) -> Facts {
     if session.paths().iter().any(|path| find::is_of_gemini_layout(path)) {
@@ -20,16 +35,18 @@ pub(crate) fn read(session: &Located, out: &mut Output<'_>) -> Facts {
     }
     let mut facts = Facts::default();
     for path in session.paths() {
-        files::for_each_line(path, out, |line, out| match serde_json::from_str(line) {
-            Ok(record) => record_of(record, &mut facts, out),
+        files::for_each_line(path, out, |line, out| match Json::of_line(line, &FIELDS) {
+            Ok(record) => record_of(&record, line, &mut facts, out),
             Err(error) => out.damaged_line(&error),
         });
     }
     facts
 }
 
-fn record_of(record: Value, facts: &mut Facts, out: &mut Output<'_>) {
-    facts.seen_at(time::millis(&record["timestamp"]));
+fn record_of(record: &Json<'_>, line: &str, facts: &mut Facts, out: &mut Output<'_>) {
+    let at = record["timestamp"].millis();
+    let message = |role, content, out: &Output<'_>| message(record["uuid"].as_str(), at, role, content, out);
+    facts.seen_at(at);
     if let Some(version) = record["version"].as_str() {
         facts.version = Some(version.to_owned());
     }
@@ -40,11 +57,11 @@ fn record_of(record: Value, facts: &mut Facts, out: &mut Output<'_>) {
         "user" => {
             // What the program says in the name of the user, such as a reminder, is not typed by anybody.
             let is_typed = record["provenance"].as_str().is_none_or(|from| from == "real_user");
-            let blocks = message_blocks(&record, out);
-            message(&record, if is_typed { Role::User } else { Role::System }, Body::plain_where_possible(blocks), out)
+            let blocks = message_blocks(record, out);
+            message(if is_typed { Role::User } else { Role::System }, Body::plain_where_possible(blocks), out)
         }
         "assistant" => {
-            let mut said = message(&record, Role::Assistant, Body::Blocks(message_blocks(&record, out)), out);
+            let mut said = message(Role::Assistant, Body::Blocks(message_blocks(record, out)), out);
             said.model = record["model"].as_str().map(str::to_owned);
             said.usage = usage(&record["usageMetadata"]);
             if let Some(usage) = &said.usage {
@@ -55,8 +72,8 @@ fn record_of(record: Value, facts: &mut Facts, out: &mut Output<'_>) {
             }
             said
         }
-        "tool_result" => message(&record, Role::User, Body::Blocks(results(&record, out)), out),
-        "system" if record["subtype"] == "custom_title" => {
+        "tool_result" => message(Role::User, Body::Blocks(results(record, out)), out),
+        "system" if record["subtype"].as_str() == Some("custom_title") => {
             let payload = &record["systemPayload"];
             let title = payload["customTitle"].as_str().or_else(|| payload["title"].as_str());
             facts.title = title.map(str::to_owned).or(facts.title.take());
@@ -67,15 +84,15 @@ fn record_of(record: Value, facts: &mut Facts, out: &mut Output<'_>) {
     if matches!(&message.content, Body::Blocks(blocks) if blocks.is_empty()) && message.usage.is_none() {
         return;
     }
-    let original = out.original(vec![record]);
+    let original = out.original(line);
     out.message(UnifiedMessage { original, ..message });
 }
 
-fn message_blocks(record: &Value, out: &Output<'_>) -> Vec<Block> {
+fn message_blocks(record: &Json<'_>, out: &Output<'_>) -> Vec<Block> {
     blocks::parts(&record["message"]["parts"]).iter().filter_map(|part| blocks::block(part, out)).collect()
 }
 
-fn results(record: &Value, out: &Output<'_>) -> Vec<Block> {
+fn results(record: &Json<'_>, out: &Output<'_>) -> Vec<Block> {
     let failed = matches!(record["toolCallResult"]["status"].as_str(), Some("error" | "cancelled"));
     let verdict = if failed { Verdict::Failed } else { Verdict::Untold };
     let result = |part: &Part<'_>| match part {
@@ -86,7 +103,7 @@ fn results(record: &Value, out: &Output<'_>) -> Vec<Block> {
 }
 
 /// Tokens as the API counts them: its input includes what was cached.
-fn usage(usage: &Value) -> Option<UnifiedUsage> {
+fn usage(usage: &Json<'_>) -> Option<UnifiedUsage> {
     usage.is_object().then(|| UnifiedUsage {
         input_tokens: usage["promptTokenCount"].as_u64(),
         output_tokens: usage["candidatesTokenCount"].as_u64(),

@@ -124,6 +124,15 @@ impl Located {
         }
     }
 
+    /// Tells the system that the files are about to be read from beginning to end.
+    pub fn fetch_ahead(&self) {
+        if let Source::Files(paths) = &self.source {
+            for path in paths {
+                files::fetch_ahead(path);
+            }
+        }
+    }
+
     pub(crate) fn first_path(&self) -> &Path {
         self.paths().first().map_or(Path::new(""), PathBuf::as_path)
     }

@@ -7,9 +7,11 @@ mod content;
 mod fold;
 mod line;
 mod message;
+mod original;
 mod tool;
 pub mod tool_names;
 
 pub use fold::{Context, Fold, Originals};
 pub use line::{Delta, DeltaBody, Init, Line, Notice, Report, RunError, RunResult, Subtype, TurnUsage};
 pub use message::{Block, Body, Role, Source, UnifiedMessage, UnifiedUsage};
+pub use original::Original;

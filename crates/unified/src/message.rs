@@ -4,6 +4,8 @@ use gembridge_core::model::Usage;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::original::Original;
+
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct UnifiedMessage {
     /// Unique in its session, and the same whenever the session is folded again.
@@ -20,7 +22,7 @@ pub struct UnifiedMessage {
     pub usage: Option<UnifiedUsage>,
     /// What the agent sent for it, piece by piece; from a session file, its record, or an array of its records.
     #[serde(rename = "_original", default, skip_serializing_if = "Option::is_none")]
-    pub original: Option<Value>,
+    pub original: Option<Original>,
 }
 
 impl UnifiedMessage {

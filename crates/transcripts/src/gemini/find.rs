@@ -13,6 +13,7 @@ use super::render::workspace_of_context;
 use crate::agent::Agent;
 use crate::blocks;
 use crate::files;
+use crate::json::Json;
 use crate::session::{Located, Source};
 
 /// The sessions below the folder of Gemini CLI (`~/.gemini`) or of a program that comes from it. `known` are folders
@@ -103,7 +104,7 @@ impl Head {
         }
         let messages = [&record["messages"], &record["$set"]["messages"]].into_iter().find_map(Value::as_array);
         if let Some(first) = messages.and_then(|messages| messages.first())
-            && let Some(folder) = workspace_of_context(&blocks::text(&first["content"]))
+            && let Some(folder) = workspace_of_context(&blocks::text(&Json::from(&first["content"])))
         {
             self.folder = Some(folder.into());
         }

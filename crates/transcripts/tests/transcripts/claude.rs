@@ -43,7 +43,7 @@ fn the_lines_of_one_message_are_one_message_and_its_tokens_are_counted_once() {
     let content = recorded();
     let reading = content.messages.iter().find(|message| message.id == "msg_3").unwrap();
     assert_eq!(blocks(reading).len(), 3, "a text and two calls: {reading:?}");
-    assert!(reading.original.as_ref().unwrap().is_array(), "all of its lines");
+    assert!(reading.original.as_ref().unwrap().to_value().is_array(), "all of its lines");
     let answers = content.messages.iter().filter(|message| message.role == Role::Assistant).count();
     assert_eq!(content.facts.usage.output_tokens, Some(5 * answers as u64));
 }

@@ -113,7 +113,10 @@ fn every_message_carries_the_records_that_it_was_made_from() {
             let session = Located::of_file(agent, &path);
             read(&session, ReadOptions::default(), &mut |piece| {
                 if let Piece::Message(message) = piece {
-                    let original = message.original.as_ref().expect("an original");
+                    let original = message.original.as_ref().expect("an original").to_value();
+                    let mut line = Vec::new();
+                    message.append_json(&mut line).unwrap();
+                    assert!(!line.contains(&b'\n'), "an export has a message a line");
                     let id = message.id.as_str();
                     assert!(original.to_string().contains(id) || id.starts_with("item_"), "{id}: {original}");
                 }

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::{Context, Originals};
 use crate::message::{Block, Body, Role, UnifiedMessage};
+use crate::original::Original;
 
 #[derive(Debug)]
 pub(super) struct Draft {
@@ -27,7 +28,7 @@ impl Draft {
             tool: context.agent.clone(),
             model: context.model.clone(),
             usage: None,
-            original: (context.originals == Originals::Keep).then_some(Value::Array(self.originals)),
+            original: (context.originals == Originals::Keep).then_some(Original::Tree(Value::Array(self.originals))),
         }
     }
 }

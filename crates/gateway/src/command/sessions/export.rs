@@ -31,7 +31,7 @@ pub fn run(
     let session = named(id, &scan)?;
     let (mut export, options): (Box<dyn Export>, _) = match format {
         ExportFormat::Json => (Box::new(json::Json::default()), options),
-        ExportFormat::Jsonl => (Box::new(json::Lines), options),
+        ExportFormat::Jsonl => (Box::new(json::Lines::default()), options),
         ExportFormat::Markdown => (Box::new(markdown::Markdown::new(first(session))), plain(options)),
         ExportFormat::Html => (Box::new(html::Html::new(first(session))), plain(options)),
     };

@@ -13,6 +13,7 @@ use super::Export;
 #[derive(Default)]
 pub struct Json {
     count: u64,
+    buffer: Vec<u8>,
 }
 
 impl Export for Json {
@@ -23,19 +24,24 @@ impl Export for Json {
     }
 
     fn message(&mut self, out: &mut dyn Write, message: &UnifiedMessage) -> io::Result<()> {
-        out.write_all(if self.count == 0 { b"\n" } else { b",\n" })?;
+        self.buffer.extend_from_slice(if self.count == 0 { b"\n" } else { b",\n" });
         self.count += 1;
-        Ok(serde_json::to_writer(out, message)?)
+        message.append_json(&mut self.buffer)?;
+        write_if_full(&mut self.buffer, out)
     }
 
     fn end(&mut self, out: &mut dyn Write, facts: &Facts) -> io::Result<()> {
+        out.write_all(&self.buffer)?;
         let known = serde_json::to_string(facts)?;
         // An object that is continued by another: `{"title":…}` without its brace.
         writeln!(out, "\n],{}", &known[1..])
     }
 }
 
-pub struct Lines;
+#[derive(Default)]
+pub struct Lines {
+    buffer: Vec<u8>,
+}
 
 impl Export for Lines {
     fn begin(&mut self, _: &mut dyn Write, _: &Located) -> io::Result<()> {
@@ -43,11 +49,22 @@ impl Export for Lines {
     }
 
     fn message(&mut self, out: &mut dyn Write, message: &UnifiedMessage) -> io::Result<()> {
-        serde_json::to_writer(&mut *out, message)?;
-        out.write_all(b"\n")
+        message.append_json(&mut self.buffer)?;
+        self.buffer.push(b'\n');
+        write_if_full(&mut self.buffer, out)
     }
 
-    fn end(&mut self, _: &mut dyn Write, _: &Facts) -> io::Result<()> {
-        Ok(())
+    fn end(&mut self, out: &mut dyn Write, _: &Facts) -> io::Result<()> {
+        out.write_all(&self.buffer)
     }
+}
+
+/// Messages are gathered here rather than by the writer, which would copy each once more.
+fn write_if_full(buffer: &mut Vec<u8>, out: &mut dyn Write) -> io::Result<()> {
+    const FULL: usize = 256 << 10;
+    if buffer.len() >= FULL {
+        out.write_all(buffer)?;
+        buffer.clear();
+    }
+    Ok(())
 }
