@@ -5,6 +5,7 @@ use serde_json::json;
 
 use crate::support::gateway::{Gateway, said};
 use crate::support::home::Home;
+use crate::support::websocket::Client;
 
 /// Answers with the prompt, and notes its arguments.
 fn gateway() -> Gateway {
@@ -54,4 +55,30 @@ fn keys_of_guests_are_refused_by_name() {
     let refused = gateway.complete_as(&guest, &said("one"), &[]);
     assert_eq!(refused.status, 403, "{}", refused.body);
     assert!(refused.body.contains("runs headless, which serves admin keys only"), "{}", refused.body);
+}
+
+#[test]
+fn an_acp_client_has_a_session_of_it_over_the_websocket() {
+    let gateway = gateway();
+    let mut client = Client::known(&gateway, "/acp");
+    let session = client.new_session();
+    for prompt in ["one", "two"] {
+        let (messages, end) = client.turn(&session, prompt);
+        let end = end.unwrap();
+        assert_eq!((&end["stopReason"], &end["usage"]["totalTokens"]), (&json!("end_turn"), &json!(3)), "{end}");
+        let told: Vec<_> = messages
+            .iter()
+            .filter(|message| message["params"]["update"]["sessionUpdate"] == "agent_message_chunk")
+            .map(|message| message["params"]["update"]["content"]["text"].as_str().unwrap())
+            .collect();
+        assert_eq!(told.concat(), format!("heard {prompt}"), "{messages:#?}");
+    }
+    // Another client is told all of it.
+    let mut other = Client::known(&gateway, "/acp");
+    let id = other.request("session/load", &json!({ "sessionId": session, "cwd": "/", "mcpServers": [] }));
+    let replayed = other.until(|message| message["id"] == id).iter().map(ToString::to_string).collect::<String>();
+    assert!(replayed.contains("heard one") && replayed.contains("heard two"), "{replayed}");
+    let args = std::fs::read_to_string(gateway.home.path("args")).unwrap();
+    let resumed: Vec<_> = args.lines().map(|line| line.contains("--resume=")).collect();
+    assert_eq!(resumed, [false, true], "{args}");
 }
