@@ -105,14 +105,20 @@ function endThought(session: Session, turn: Turn, at: number | undefined): void 
 }
 
 function toolUpdate(session: Session, update: WireToolCall, meta: GatewayMeta, base: Base): NamedEvent {
-  const { turn, item } = session.tool(update.toolCallId, () => {
-    const home = session.turnOf(meta.turn);
-    endThought(session, home, meta.at);
-    return home;
-  });
+  const teller = meta.clientTool ? "gateway" : "agent";
+  session.joinTool(update, meta.turn, teller);
+  const { turn, item } = session.tool(
+    update.toolCallId,
+    () => {
+      const home = session.turnOf(meta.turn);
+      endThought(session, home, meta.at);
+      return home;
+    },
+    teller,
+  );
   // The mark of a client's tool stands beside the update, where the gateway writes what is its own.
   if (meta.clientTool) item.tool.clientTool = true;
-  mergeTool(item.tool, update, meta.at);
+  mergeTool(item.tool, update, meta.at, teller);
   session.touch(turn, item);
   return { name: "tool_update", event: { ...base, tool: item.tool } };
 }

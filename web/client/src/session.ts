@@ -1,10 +1,10 @@
 // One session as this client knows it: a fold over everything that the gateway said about it.
 
 import type { Ask } from "./ask.js";
-import { newToolCall, type ToolCall } from "./tool.js";
+import { isTwin, newToolCall, type Teller, type ToolCall } from "./tool.js";
 import { addBlock, isOver, promptOf, type Item, type Message, type ToolItem, type Turn } from "./transcript.js";
 import type { Usage } from "./usage.js";
-import type { AskId, Choice, CommandInfo, ConfigOption, ContentBlock, GatewayMeta, PlanEntry, SessionSetup, TurnId } from "./wire.js";
+import type { AskId, Choice, CommandInfo, ConfigOption, ContentBlock, GatewayMeta, PlanEntry, SessionSetup, TurnId, WireToolCall } from "./wire.js";
 
 /** Something to choose from, and what is chosen. */
 export interface Choices {
@@ -69,7 +69,7 @@ export class Session {
   }
 
   get tools(): ToolCall[] {
-    return [...this.#tools.values()].map(({ item }) => item.tool);
+    return [...new Set([...this.#tools.values()].map(({ item }) => item.tool))];
   }
 
   /** The turn that the agent works on now. */
@@ -223,13 +223,26 @@ export class Session {
   }
 
   /** The tool call of that id; a new one in `turn` when it was never announced. */
-  tool(id: string, turn: () => Turn): { turn: Turn; item: ToolItem } {
+  tool(id: string, turn: () => Turn, teller: Teller = "agent"): { turn: Turn; item: ToolItem } {
     const known = this.#tools.get(id);
     if (known) return known;
     const home = turn();
-    const made = { turn: home, item: this.addItem<"tool">(home, { kind: "tool", tool: newToolCall(id) }) };
+    const made = { turn: home, item: this.addItem<"tool">(home, { kind: "tool", tool: newToolCall(id, teller) }) };
     this.#tools.set(id, made);
     return made;
+  }
+
+  /**
+   * A call of a client's tool is told twice: by the agent, which sees a tool of some server, and by the gateway, which parks it. What
+   * comes second under an id of its own goes to the call that is shown already.
+   */
+  joinTool(update: WireToolCall, turnId: TurnId | null | undefined, teller: Teller): void {
+    if (this.#tools.has(update.toolCallId)) return;
+    const turn = this.turns.findLast(({ id }) => id !== undefined && id === turnId);
+    const twin = turn?.items.find((item): item is ToolItem => item.kind === "tool" && isTwin(item.tool, update, teller));
+    if (!turn || !twin) return;
+    twin.tool.toldBy = "both";
+    this.#tools.set(update.toolCallId, { turn, item: twin });
   }
 
   touch(turn: Turn, item?: Item): void {

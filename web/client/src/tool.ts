@@ -11,6 +11,8 @@ export interface Diff {
   newText: string;
 }
 
+export type Teller = "agent" | "gateway";
+
 export interface ToolCall {
   id: string;
   title: string;
@@ -30,12 +32,14 @@ export interface ToolCall {
   images: { mimeType: string; data: string }[];
   /** The tool belongs to the program that began the session, not to the agent. */
   clientTool: boolean;
+  /** Who has told of the call: a client's tool is told of by both. */
+  toldBy: Teller | "both";
   /** Unix milliseconds. */
   startedAt?: number;
   endedAt?: number;
 }
 
-export function newToolCall(id: string): ToolCall {
+export function newToolCall(id: string, toldBy: Teller): ToolCall {
   return {
     id,
     title: "",
@@ -45,6 +49,7 @@ export function newToolCall(id: string): ToolCall {
     locations: [],
     images: [],
     clientTool: false,
+    toldBy,
   };
 }
 
@@ -53,11 +58,13 @@ export function isFinal(status: ToolStatus): boolean {
 }
 
 /** Takes over every member that `update` names. */
-export function mergeTool(tool: ToolCall, update: WireToolCall, at: number | undefined): void {
-  if (update.title != null) tool.title = update.title;
+export function mergeTool(tool: ToolCall, update: WireToolCall, at: number | undefined, teller: Teller = "agent"): void {
+  // Of a call that both tell of, the gateway knows the tool's own name, and the agent may be the last to hear how it ended.
+  const isRepeated = tool.toldBy === "both" && teller === "agent";
+  if (update.title != null && !(isRepeated && tool.clientTool)) tool.title = update.title;
   if (update.name != null) tool.name = update.name;
   if (update.kind != null) tool.kind = update.kind;
-  if (update.status != null) tool.status = update.status;
+  if (update.status != null && !(isRepeated && isFinal(tool.status))) tool.status = update.status;
   if (update.locations != null) tool.locations = update.locations;
   if (update.rawInput !== undefined) tool.input = update.rawInput;
   if (update._meta?.gembridge?.clientTool) tool.clientTool = true;
@@ -68,6 +75,36 @@ export function mergeTool(tool: ToolCall, update: WireToolCall, at: number | und
     tool.startedAt ??= at;
     if (isFinal(tool.status)) tool.endedAt ??= at;
   }
+}
+
+/** Whether an update under another id tells of the same call of a client's tool as `tool` does. */
+export function isTwin(tool: ToolCall, update: WireToolCall, teller: Teller): boolean {
+  if (tool.toldBy === "both" || tool.toldBy === teller || isFinal(tool.status)) return false;
+  const [own, spelt] = teller === "gateway" ? [update.title, [tool.name, tool.title]] : [tool.title, [update.name, update.title]];
+  if (own == null || own === "" || !spelt.some((text) => text != null && names(text, own))) return false;
+  const inputs = [tool.input, update.rawInput];
+  return inputs.some(isNothing) || written(inputs[0]) === written(inputs[1]);
+}
+
+/** `get_weather (host-tools MCP Server)`, `mcp__host-tools__get_weather` and the like name `get_weather`. */
+function names(text: string, tool: string): boolean {
+  const at = text.indexOf(tool);
+  if (at < 0) return false;
+  const [before, after] = [text[at - 1], text[at + tool.length]];
+  return (before === undefined || /[^A-Za-z0-9]/.test(before)) && (after === undefined || /[^A-Za-z0-9_-]/.test(after));
+}
+
+function isNothing(input: Json | undefined): boolean {
+  return input == null || (typeof input === "object" && Object.keys(input).length === 0);
+}
+
+/** With its members in one order, whoever wrote it. */
+function written(input: Json | undefined): string {
+  return JSON.stringify(input, (_, value: unknown) =>
+    value !== null && typeof value === "object" && !Array.isArray(value)
+      ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : value,
+  );
 }
 
 function describe(tool: ToolCall, update: WireToolCall): void {

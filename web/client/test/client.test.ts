@@ -318,3 +318,38 @@ test("a turn's tokens are told while it runs, beside how full the context is", a
   ]);
   assert.equal(session.usage.contextUsed, 5);
 });
+
+test("a client's tool is one call, whoever tells of it first and however the agent spells it", async (t) => {
+  const input = { city: "Oslo", days: 2 };
+  const spellings = ["get_weather (host-tools MCP Server)", "mcp__host-tools__get_weather", "host-tools_get_weather"];
+  const gateway = await gatewayFor(t, {
+    script(turn, prompt) {
+      const title = spellings[Number(prompt) % spellings.length];
+      const byAgent = () =>
+        turn.update({ sessionUpdate: "tool_call", toolCallId: `a${prompt}`, title, kind: "other", status: "pending", rawInput: { days: 2, city: "Oslo" } });
+      const byGateway = () =>
+        turn.clientTool({ sessionUpdate: "tool_call", toolCallId: `g${prompt}`, title: "get_weather", kind: "other", status: "in_progress", rawInput: input });
+      const isFirst = Number(prompt) < spellings.length;
+      for (const tell of isFirst ? [byAgent, byGateway] : [byGateway, byAgent]) tell();
+      // Another tool, and another call of the same one.
+      turn.update({ sessionUpdate: "tool_call", toolCallId: `o${prompt}`, title: "get_weather_map", kind: "other", status: "pending" });
+      turn.update({ sessionUpdate: "tool_call", toolCallId: `b${prompt}`, title, kind: "other", status: "pending", rawInput: { city: "Rome" } });
+      const content = [{ type: "content", content: { type: "text", text: "rain" } }];
+      turn.clientTool({ sessionUpdate: "tool_call_update", toolCallId: `g${prompt}`, status: "completed", content });
+      turn.update({ sessionUpdate: "tool_call_update", toolCallId: `a${prompt}`, status: "in_progress" });
+    },
+  });
+  const client = clientFor(t, gateway);
+  await client.connect();
+  for (const prompt of ["0", "1", "2", "3", "4", "5"]) {
+    const session = await client.newSession();
+    await client.prompt(session.id, prompt);
+    const shown = session.tools.map(({ title, clientTool, status, output }) => ({ title, clientTool, status, output }));
+    const spelt = spellings[Number(prompt) % spellings.length];
+    assert.deepEqual(shown, [
+      { title: "get_weather", clientTool: true, status: "completed", output: "rain" },
+      { title: "get_weather_map", clientTool: false, status: "pending", output: undefined },
+      { title: spelt, clientTool: false, status: "pending", output: undefined },
+    ]);
+  }
+});

@@ -15,6 +15,8 @@ export interface Entry {
   by?: Peer;
   /** Whose prompt it was that began. */
   starter?: Peer;
+  /** It tells of a tool that a client runs. */
+  clientTool?: boolean;
 }
 
 export type Script = (turn: Playing, text: string) => Promise<void> | void;
@@ -32,6 +34,10 @@ export class Playing {
 
   update(update: Params): void {
     this.gateway.append(this.session, "session/update", { update }, { turn: this.id });
+  }
+  /** What the gateway tells of a tool that a client runs. */
+  clientTool(update: Params): void {
+    this.gateway.append(this.session, "session/update", { update }, { turn: this.id, clientTool: true });
   }
   text(text: string): void {
     this.update({ sessionUpdate: "agent_message_chunk", content: { type: "text", text } });
@@ -175,7 +181,12 @@ export class MockGateway {
     return session;
   }
 
-  append(session: MockSession, method: string, params: Params, { turn, by, starter }: { turn?: number; by?: Peer; starter?: Peer } = {}): Entry {
+  append(
+    session: MockSession,
+    method: string,
+    params: Params,
+    { turn, by, starter, clientTool }: { turn?: number; by?: Peer; starter?: Peer; clientTool?: boolean } = {},
+  ): Entry {
     const last = session.log.at(-1);
     // One prompt of several blocks is one entry.
     const together = by !== undefined && last?.by === by && last.turn === turn;
@@ -183,6 +194,7 @@ export class MockGateway {
     if (turn !== undefined) entry.turn = turn;
     if (by !== undefined) entry.by = by;
     if (starter !== undefined) entry.starter = starter;
+    if (clientTool) entry.clientTool = true;
     session.log.push(entry);
     for (const peer of session.followers) if (peer !== by) peer.send(frame(session, entry, peer));
     return entry;
@@ -407,8 +419,8 @@ export class MockGateway {
   }
 }
 
-function frame(session: MockSession, { seq, at, turn, method, params, starter }: Entry, to: Peer): Params {
-  const mark = { seq, at, ...(turn !== undefined && { turn }), ...(starter && { byYou: starter === to }) };
+function frame(session: MockSession, { seq, at, turn, method, params, starter, clientTool }: Entry, to: Peer): Params {
+  const mark = { seq, at, ...(turn !== undefined && { turn }), ...(starter && { byYou: starter === to }), ...(clientTool && { clientTool }) };
   if (method !== "session/update") return { method, params: { sessionId: session.id, ...params, ...mark } };
   return { method, params: { sessionId: session.id, ...params, _meta: { gembridge: mark } } };
 }
