@@ -1,11 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import axe from "axe-core";
+import { writeAgentSession } from "./agent-files.mjs";
 import { newTab } from "./browser.mjs";
 import { stage } from "./stage.mjs";
 import { eventually } from "./until.mjs";
 
-const on = stage({ agent: "demo" });
+const on = stage({ agent: "demo", prepare: ({ home }) => writeAgentSession(home) });
 const FIRST_LOAD = 150_000;
 
 /** Leads a tab through everything that the page can show, and looks at each until it is drawn as it shall be. */
@@ -45,6 +46,15 @@ async function tour(tab, check) {
   await tab.page.getByRole("button", { name: "Gateway" }).click();
   await tab.page.getByRole("heading", { name: "Agents" }).waitFor();
   await look("the gateway");
+  if (await drawer.isVisible()) await drawer.click();
+  await tab.page.getByRole("button", { name: "Sessions of your agents" }).click();
+  const found = tab.page.getByRole("link", { name: /quokka/ });
+  await found.waitFor();
+  await look("the sessions of agents");
+  await found.click();
+  await tab.saysInAnswer("It waits for a lock.");
+  await tab.unfold();
+  await look("a session of an agent");
 }
 
 for (const colorScheme of ["light", "dark"]) {

@@ -14,10 +14,12 @@ export class Stage {
   }
 }
 
-export function stage(options) {
+/** `prepare` makes the gateway's home what the tests need. */
+export function stage({ prepare, ...options }) {
   const made = new Stage();
   before(async () => {
     made.gateway = await Gateway.start(options);
+    prepare?.(made.gateway);
     made.browser = await launch();
   });
   after(async () => {

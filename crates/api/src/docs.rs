@@ -44,6 +44,8 @@ pub fn description() -> utoipa::openapi::OpenApi {
     whole.merge(crate::acp::Description::openapi());
     whole.merge(crate::a2a::Description::openapi());
     whole.merge(crate::admin::operator::Description::openapi());
+    whole.merge(crate::admin::agent_sessions::Description::openapi());
+    whole.merge(crate::admin::workspace_files::Description::openapi());
     whole.merge(crate::ui::Description::openapi());
     let schemes = &mut whole.components.get_or_insert_default().security_schemes;
     let bearer = SecurityScheme::Http(HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build());

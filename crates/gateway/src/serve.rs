@@ -3,6 +3,7 @@
 mod a2a;
 mod acp;
 mod address;
+mod agent_sessions;
 mod agents;
 mod audit;
 mod banner;
@@ -23,6 +24,7 @@ mod tap;
 mod tenant_driver;
 mod tools;
 mod withdrawal;
+mod workspace_files;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -61,6 +63,7 @@ use crate::config::{Key, Source};
 use crate::exit::{CommandError, CommandResult, ExitCode};
 use crate::keys::{self, FileKeys, KeyFile, KeyLimits, StoredRank};
 use crate::{hardening, local_address, local_secret, stale_cleanup, terminal};
+use agent_sessions::AgentFiles;
 use agents::{Agents, Served};
 use allowed_origins::AllowedOrigins;
 use banner::{Banner, Shown};
@@ -70,6 +73,7 @@ use retention::Retiring;
 use running::{Gateway, Upkeep};
 use session_cap::Allotment;
 use withdrawal::Withdrawal;
+use workspace_files::Workspaces;
 
 /// The default log level of a gateway.
 pub const LOG_LEVEL: Level = Level::Info;
@@ -143,7 +147,11 @@ fn open(
     let acp = acp::frontend(&sessions, catalog, &served, context, tap.clone().map(|tap| tap as Arc<dyn acp_api::Tap>));
     let operator =
         Operator::new(&Parts { served: &served, folders, guard: &guard, keys: &keys, acp: &acp, sessions: &sessions });
-    let small = acp_api::tickets(&guard).merge(gembridge_api::admin::operator::routes(Arc::new(operator)));
+    let agent_files = Arc::new(AgentFiles::new(context, &served, &sessions));
+    let small = acp_api::tickets(&guard)
+        .merge(gembridge_api::admin::operator::routes(Arc::new(operator)))
+        .merge(gembridge_api::admin::agent_sessions::routes(agent_files))
+        .merge(gembridge_api::admin::workspace_files::routes(Arc::new(Workspaces::new(&served, &sessions))));
     let open = health::routes(readiness.clone()).merge(acp_api::proof::routes(secret));
     let plain = plain_routes(small, acp_api::router(&acp), open.clone(), counted.clone());
     let (messages, responses) = (Messages::new(Arc::clone(&dialects)), Responses::new(Arc::clone(&dialects)));

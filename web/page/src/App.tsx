@@ -2,6 +2,7 @@
 
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Admin } from "./admin/Admin.js";
+import { AgentSessions } from "./agents/AgentSessions.js";
 import { allowNotices, notices, showWaiting } from "./attention.js";
 import { Composer, stop } from "./chat/Composer.js";
 import { focusPrompt } from "./chat/focus.js";
@@ -60,11 +61,13 @@ function Page() {
       <main>
         <Header openDrawer={() => setDrawer(true)} />
         {linkKey.value.state === "used" && <LinkKeyNotice />}
-        {place.value.view === "admin" ? <Admin /> : <Chat />}
+        {VIEWS[place.value.view]()}
       </main>
     </div>
   );
 }
+
+const VIEWS = { chat: () => <Chat />, admin: () => <Admin />, agents: () => <AgentSessions /> };
 
 function toPrompt(event: Event): void {
   event.preventDefault();
@@ -74,7 +77,8 @@ function toPrompt(event: Event): void {
 /** The tab says what is open, and that an agent waits for an answer. */
 function useTitle(): void {
   const waiting = sessions.value.reduce((all, session) => all + session.openRequests, 0);
-  const title = place.value.view === "admin" ? "Gateway" : summary.value?.title;
+  const { view } = place.value;
+  const title = view === "admin" ? "Gateway" : view === "agents" ? "Sessions of your agents" : summary.value?.title;
   const before = useRef(waiting);
   useEffect(() => {
     showWaiting(waiting, before.current, `${title ? `${title} – ` : ""}gembridge`);
@@ -128,6 +132,19 @@ function Sidebar({ close, showHelp }: { close: () => void; showHelp: () => void 
           <button
             type="button"
             class="round small"
+            aria-label="Sessions of your agents"
+            title="Sessions of your agents"
+            aria-current={place.value.view === "agents" ? "page" : undefined}
+            onClick={() => {
+              void go({ view: "agents" });
+              close();
+            }}
+          >
+            <Icon name="read" size={16} />
+          </button>
+          <button
+            type="button"
+            class="round small"
             aria-label="Gateway"
             title="Gateway"
             aria-current={place.value.view === "admin" ? "page" : undefined}
@@ -148,7 +165,7 @@ function Sidebar({ close, showHelp }: { close: () => void; showHelp: () => void 
 }
 
 function Header({ openDrawer }: { openDrawer: () => void }) {
-  const admin = place.value.view === "admin";
+  const admin = place.value.view !== "chat";
   const title = admin ? "" : (summary.value?.title ?? (opened.value.state === "none" ? "New chat" : ""));
   return (
     <header class="top">

@@ -7,7 +7,8 @@ const KEYS: [string, string][] = [
   ["Shift Enter", "begin a new line"],
   ["Esc", "stop the turn, or close what is open"],
   ["/", "go to the prompt; at its beginning, list the agent's commands"],
-  ["↑ ↓ Tab", "choose a command"],
+  ["@", "name a file of the agent's folder"],
+  ["↑ ↓ Tab", "choose a command or a file"],
   ["Alt N", "begin a new chat"],
   ["?", "show or hide these keys"],
 ];

@@ -3,8 +3,10 @@
 const STORED = "gembridge.key";
 
 export interface Place {
-  view: "chat" | "admin";
+  view: "chat" | "admin" | "agents";
   session?: string;
+  /** Of the view `agents`, which session is read. */
+  agentSession?: { agent: string; id: string };
   /** How many turns of the session are told at first. */
   limit?: number;
 }
@@ -49,11 +51,19 @@ export function forgetKey(): void {
 
 export function readPlace(): Place {
   const fragment = new URLSearchParams(location.hash.slice(1));
+  const agents = fragment.get("agents");
+  if (agents !== null) return agentsPlace(agents);
   const session = fragment.get("session") ?? undefined;
   const view = fragment.has("admin") ? "admin" : "chat";
   if (session === undefined) return { view };
   const limit = Number(fragment.get("limit") ?? NaN);
   return Number.isInteger(limit) && limit > 0 ? { view, session, limit } : { view, session };
+}
+
+/** `agent/id`, or nothing for the list. */
+function agentsPlace(text: string): Place {
+  const [agent, ...id] = text.split("/");
+  return agent && id.length > 0 ? { view: "agents", agentSession: { agent, id: id.join("/") } } : { view: "agents" };
 }
 
 export function showPlace(place: Place, how: "push" | "replace"): void {
@@ -64,8 +74,9 @@ export function showPlace(place: Place, how: "push" | "replace"): void {
   else history.replaceState(null, "", address);
 }
 
-function fragmentOf({ view, session, limit }: Place): string {
+function fragmentOf({ view, session, limit, agentSession }: Place): string {
   if (view === "admin") return "#admin";
+  if (view === "agents") return agentSession ? `#agents=${encodeURIComponent(`${agentSession.agent}/${agentSession.id}`)}` : "#agents";
   if (session === undefined) return "";
   return `#session=${encodeURIComponent(session)}${limit === undefined ? "" : `&limit=${limit}`}`;
 }

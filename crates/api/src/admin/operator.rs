@@ -150,7 +150,7 @@ pub fn routes(operations: Arc<dyn Operations>) -> Router {
 #[openapi(paths(status, origins, allow_origin, remove_origin, keys, create_key, rotate_key, revoke_key))]
 pub struct Description;
 
-async fn admins_only(request: Request, next: Next) -> Response {
+pub(super) async fn admins_only(request: Request, next: Next) -> Response {
     let rank = request.extensions().get::<Identity>().map(|identity| identity.rank);
     if rank == Some(Rank::Admin) {
         return next.run(request).await;
@@ -254,7 +254,7 @@ fn wish<T: for<'a> Deserialize<'a>>(body: &[u8]) -> Result<T, Problem> {
         .map_err(|_| Problem::new(Kind::Invalid, "the request body has the wrong form; `/docs` shows the right one"))
 }
 
-fn answer(result: Result<impl Serialize, Problem>) -> Response {
+pub(super) fn answer(result: Result<impl Serialize, Problem>) -> Response {
     match result {
         Ok(value) => {
             let mut response = Json(value).into_response();

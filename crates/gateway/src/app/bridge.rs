@@ -128,7 +128,7 @@ fn store(request: &SessionRequest, context: &Context) -> Result<Arc<dyn Store>, 
 }
 
 async fn imported(import: &Import, request: &SessionRequest, store: &dyn Store) -> Result<SessionRecord, CommandError> {
-    let stored = import.store(&request.agent.profile.name, store).await;
+    let stored = import.store(&request.agent.profile.name, Principal::new("operator"), store).await;
     stored.map_err(|error| CommandError::new(ExitCode::Failed, error.to_string()))
 }
 

@@ -11,7 +11,9 @@ use gembridge_core::model::{
     AgentName, ClientId, Event, Outcome, Principal, Prompt, Seq, SessionId, Stop, Text, Timestamp, TurnId,
 };
 use gembridge_core::store::{Logs, SessionRecord, StoreError};
-use gembridge_unified::{Block, Body, Role, UnifiedMessage};
+use gembridge_transcripts::{Damage, Located, Piece, ReadOptions, read};
+use gembridge_unified::tool_names::ToolNames;
+use gembridge_unified::{Block, Body, Originals, Role, UnifiedMessage};
 
 /// What is known of the session, and what was said in it.
 #[derive(Clone, Debug)]
@@ -32,12 +34,28 @@ pub struct ImportedLog {
 }
 
 impl Import {
+    /// Reads a session, to go on with it. `agent_session` is its name where the agent is to load it itself.
+    /// What could not be read of it comes beside.
+    pub fn of(session: &Located, agent_session: Option<Arc<str>>, workspace: Option<PathBuf>) -> (Self, Vec<Damage>) {
+        let mut log = ImportedLog::default();
+        let mut damages = Vec::new();
+        let options = ReadOptions { originals: Originals::Leave, tool_names: ToolNames::Extended };
+        let facts = read(session, options, &mut |piece| match piece {
+            Piece::Message(message) => log.add(&message),
+            Piece::Damage(damage) => damages.push(damage),
+        });
+        let updated = facts.updated.unwrap_or(session.modified);
+        log.finish(updated);
+        let title = facts.title.or_else(|| log.first_prompt());
+        (Self { title, agent_session, workspace, updated, log }, damages)
+    }
+
     /// Puts it into the store. The record of the new session.
-    pub async fn store(&self, agent: &str, logs: &dyn Logs) -> Result<SessionRecord, StoreError> {
+    pub async fn store(&self, agent: &str, principal: Principal, logs: &dyn Logs) -> Result<SessionRecord, StoreError> {
         let created = self.log.entries.first().map_or(self.updated, |entry| entry.at.0);
         let record = SessionRecord {
             id: SessionId::new(),
-            principal: Principal::new("operator"),
+            principal,
             agent: AgentName::new(agent),
             agent_session: self.agent_session.clone(),
             workspace: self.workspace.clone(),
@@ -76,6 +94,16 @@ impl ImportedLog {
             // What programs add is for the agent that they belong to.
             Role::Assistant | Role::System => {}
         }
+    }
+
+    /// The beginning of what was asked first, in a line.
+    fn first_prompt(&self) -> Option<String> {
+        let prompt = self.entries.iter().find_map(|entry| match &entry.event {
+            Event::Prompted { prompt, .. } => Some(prompt.plain_text()),
+            _ => None,
+        })?;
+        let line = prompt.split_whitespace().collect::<Vec<_>>().join(" ");
+        Some(line.chars().take(80).collect())
     }
 
     /// All that there is was added.
@@ -166,6 +194,7 @@ mod tests {
             "2 ended",
         ];
         assert_eq!(shown, expected);
+        assert_eq!(log.first_prompt().as_deref(), Some("one"));
         assert!(log.entries.iter().zip(1..).all(|(entry, number)| entry.seq.0 == number));
     }
 }

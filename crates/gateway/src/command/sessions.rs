@@ -1,5 +1,6 @@
 //! `gembridge sessions`: earlier conversations, out of the agents' own session files and the gateway's store.
 
+pub mod bounded;
 mod clip;
 mod export;
 mod list;
@@ -20,8 +21,8 @@ use gembridge_unified::Originals;
 use gembridge_unified::tool_names::ToolNames;
 
 use crate::cli::args::sessions::{ExportFormat, Names, ReadingArgs, SessionsCommand};
-use crate::config::Environment;
 use crate::config::trust::Trust;
+use crate::config::{Environment, Folders};
 use crate::exit::{CommandError, CommandResult, ExitCode};
 
 use super::Context;
@@ -59,17 +60,27 @@ impl ReadingArgs {
 
 /// Every session of this machine.
 fn scan(context: &Context) -> Result<Scan, CommandError> {
-    let mut known_projects: Vec<_> = present_folder()?.ancestors().map(Path::to_owned).collect();
-    known_projects.extend(Trust::load(&context.config.folders.config)?.folders().into_iter().map(Path::to_owned));
-    let mut scan = Library { roots: roots(&context.config.environment), known_projects }.scan();
+    let scan = scan_machine(&context.config.environment, &context.config.folders, Some(&present_folder()?))?;
     warn(&scan.damages);
-    add_own(&mut scan, context);
+    Ok(scan)
+}
+
+/// The same for whoever has no use for warnings. Old sessions may name the hash of their folder only: it is known if it is
+/// `present`, or trusted.
+pub fn scan_machine(
+    environment: &Environment,
+    folders: &Folders,
+    present: Option<&Path>,
+) -> Result<Scan, CommandError> {
+    let mut known_projects: Vec<_> = present.into_iter().flat_map(Path::ancestors).map(Path::to_owned).collect();
+    known_projects.extend(Trust::load(&folders.config)?.folders().into_iter().map(Path::to_owned));
+    let mut scan = Library { roots: roots(environment), known_projects }.scan();
+    add_own(&mut scan, folders);
     Ok(scan)
 }
 
 /// The gateway's own sessions. That they cannot be read is no reason to withhold the others.
-fn add_own(scan: &mut Scan, context: &Context) {
-    let folders = &context.config.folders;
+fn add_own(scan: &mut Scan, folders: &Folders) {
     let folder = folders.sessions();
     if !folder.exists() {
         return;

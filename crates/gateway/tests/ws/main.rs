@@ -6,6 +6,7 @@
 mod support;
 
 mod admin;
+mod agent_sessions;
 mod demo;
 mod faults;
 mod guests;

@@ -40,7 +40,7 @@ export interface Key {
   createdAt: string;
 }
 
-async function call<Result>(method: "GET" | "POST" | "DELETE", path: string, body?: object): Promise<Result> {
+export async function call<Result>(method: "GET" | "POST" | "DELETE", path: string, body?: object): Promise<Result> {
   const answer = await fetch(gatewayUrl(path), {
     method,
     headers: { authorization: `Bearer ${key.value ?? ""}`, ...(body && { "content-type": "application/json" }) },

@@ -1,4 +1,4 @@
-// Where prompts are written: text, pictures, slash commands; and where a turn is stopped.
+// Where prompts are written: text, pictures, files, slash commands; and where a turn is stopped.
 
 import type { CommandInfo, ContentBlock, Image, Session } from "@gembridge/client";
 import { useEffect, useRef, useState } from "preact/hooks";
@@ -6,10 +6,13 @@ import { begin, chat, current, report, tick, trouble } from "../gateway.js";
 import { Icon } from "../icons.js";
 import { Choosers } from "./Choosers.js";
 import { CommandMenu, matching } from "./CommandMenu.js";
+import { FileMenu, linksIn, mentionAt, mentioned, useFiles } from "./FileMenu.js";
 import { ACCEPT, MAX_IMAGES, readImages } from "./images.js";
 
 /** What was written and not sent outlives a change of session. */
 const drafts = new Map<string, string>();
+/** Paths that were completed: only these are files for sure. */
+const completed = new Set<string>();
 
 export function Composer() {
   tick.value;
@@ -23,6 +26,9 @@ export function Composer() {
   const picker = useRef<HTMLInputElement>(null);
   const running = session?.running !== undefined;
   const commands = menuShut ? [] : matching(session?.commands ?? [], text);
+  const [caret, setCaret] = useState(0);
+  const found = useFiles(menuShut ? undefined : mentionAt(text.slice(0, caret)));
+  const files = menuShut ? [] : found;
 
   useEffect(() => {
     setText(drafts.get(draftOf) ?? "");
@@ -30,9 +36,10 @@ export function Composer() {
   }, [draftOf]);
   useEffect(() => fit(area.current), [text]);
 
-  const write = (value: string) => {
+  const write = (value: string, at = value.length) => {
     drafts.set(draftOf, value);
     setText(value);
+    setCaret(at);
     setChosen(0);
     setMenuShut(false);
   };
@@ -45,6 +52,12 @@ export function Composer() {
       .catch(report);
   const complete = (command: CommandInfo) => {
     write(`/${command.name} `);
+    area.current?.focus();
+  };
+  const mention = (path: string) => {
+    completed.add(path);
+    const before = mentioned(text.slice(0, caret), path);
+    write(before + text.slice(caret), before.length);
     area.current?.focus();
   };
   const send = () => {
@@ -60,7 +73,8 @@ export function Composer() {
   };
   const pressed = (event: KeyboardEvent) => {
     if (event.isComposing) return;
-    if (steered(event, { commands, chosen, setChosen, complete, shut: () => setMenuShut(true) })) return;
+    const menu = { chosen, setChosen, shut: () => setMenuShut(true) };
+    if (steered(event, { ...menu, items: commands, complete }) || steered(event, { ...menu, items: files, complete: mention })) return;
     // On a phone's keyboard Enter begins a new line; there is a button for sending.
     if (event.key !== "Enter" || event.shiftKey || matchMedia("(pointer: coarse)").matches) return;
     event.preventDefault();
@@ -81,6 +95,7 @@ export function Composer() {
       }}
     >
       {commands.length > 0 && <CommandMenu commands={commands} chosen={chosen} choose={complete} />}
+      {files.length > 0 && <FileMenu files={files} chosen={chosen} choose={mention} />}
       {images.length > 0 && <Pictures images={images} remove={(at) => setImages(images.filter((_, other) => other !== at))} />}
       <textarea
         ref={area}
@@ -88,9 +103,9 @@ export function Composer() {
         value={text}
         aria-label="Prompt"
         placeholder={running ? "Write the next prompt…" : "Ask, or type / for commands"}
-        aria-controls={commands.length > 0 ? "commands" : undefined}
-        aria-activedescendant={commands.length > 0 ? `command-${chosen}` : undefined}
-        onInput={(event) => write(event.currentTarget.value)}
+        aria-controls={commands.length + files.length > 0 ? "commands" : undefined}
+        aria-activedescendant={commands.length + files.length > 0 ? `command-${chosen}` : undefined}
+        onInput={(event) => write(event.currentTarget.value, event.currentTarget.selectionStart)}
         onKeyDown={pressed}
         onPaste={(event) => {
           const files = [...(event.clipboardData?.files ?? [])];
@@ -137,6 +152,7 @@ export async function submit(text: string, images: Image[] = []): Promise<void> 
   const blocks: ContentBlock[] = images.map((image) => ({ type: "image", ...image }));
   if (text.trim() !== "") blocks.push({ type: "text", text: text.trim() });
   const session = current.value ?? (await beginWithDraft());
+  blocks.push(...linksIn(text, completed, session));
   // How the turn ended stands in the turn.
   chat()
     .prompt(session.id, blocks)
@@ -167,21 +183,21 @@ function Pictures({ images, remove }: { images: Image[]; remove: (at: number) =>
   );
 }
 
-interface Menu {
-  commands: CommandInfo[];
+interface Menu<Item> {
+  items: Item[];
   chosen: number;
   setChosen: (at: number) => void;
-  complete: (command: CommandInfo) => void;
+  complete: (item: Item) => void;
   shut: () => void;
 }
 
-/** Keys that move in the menu of commands; true when the key was one. */
-function steered(event: KeyboardEvent, { commands, chosen, setChosen, complete, shut }: Menu): boolean {
-  if (commands.length === 0) return false;
+/** Keys that move in the menu of commands or files; true when the key was one. */
+function steered<Item>(event: KeyboardEvent, { items, chosen, setChosen, complete, shut }: Menu<Item>): boolean {
+  if (items.length === 0) return false;
   const move = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-  const command = commands[chosen];
-  if (move !== undefined) setChosen((chosen + move + commands.length) % commands.length);
-  else if (command && (event.key === "Tab" || event.key === "Enter") && !event.shiftKey) complete(command);
+  const item = items[chosen];
+  if (move !== undefined) setChosen((chosen + move + items.length) % items.length);
+  else if (item !== undefined && (event.key === "Tab" || event.key === "Enter") && !event.shiftKey) complete(item);
   else if (event.key === "Escape") shut();
   else return false;
   event.preventDefault();

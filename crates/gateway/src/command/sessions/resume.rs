@@ -2,13 +2,11 @@
 
 use std::path::PathBuf;
 
-use gembridge_transcripts::{Agent as Writer, Located, Piece, ReadOptions, read};
-use gembridge_unified::Originals;
-use gembridge_unified::tool_names::ToolNames;
+use gembridge_transcripts::{Agent as Writer, Located};
 
 use super::{scan, warn};
 use crate::agents;
-use crate::app::import::{Import, ImportedLog};
+use crate::app::import::Import;
 use crate::cli::args::sessions::ResumeArgs;
 use crate::cli::args::{AgentArgs, OutputFormat};
 use crate::command::Context;
@@ -63,24 +61,10 @@ fn imported(
     let agent = agents::named(name, &context.profiles, &context.config)?;
     let folder = if args.chat { None } else { session.project.clone().filter(|folder| folder.is_dir()) };
     let request = run::session_with(agent, &flags(args, folder), author, context)?;
-    let mut log = ImportedLog::default();
-    let options = ReadOptions { originals: Originals::Leave, tool_names: ToolNames::Extended };
-    let mut damages = Vec::new();
-    let facts = read(session, options, &mut |piece| match piece {
-        Piece::Message(message) => log.add(&message),
-        Piece::Damage(damage) => damages.push(damage),
-    });
-    warn(&damages);
-    let updated = facts.updated.unwrap_or(session.modified);
-    log.finish(updated);
     let is_writer = request.agent.profile.name == session.agent.name();
-    let import = Import {
-        title: facts.title,
-        agent_session: (is_writer && request.workspace.is_some()).then(|| session.id.as_str().into()),
-        workspace: request.workspace.clone(),
-        updated,
-        log,
-    };
+    let loads = (is_writer && request.workspace.is_some()).then(|| session.id.as_str().into());
+    let (import, damages) = Import::of(session, loads, request.workspace.clone());
+    warn(&damages);
     Ok(SessionRequest { import: Some(import), ..request })
 }
 
