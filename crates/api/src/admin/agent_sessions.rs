@@ -223,7 +223,7 @@ async fn search(State(library): Library, words: Result<Query<Words>, QueryReject
 #[utoipa::path(
     get, path = "/admin/agent-sessions/{agent}/{id}", tag = "operations", operation_id = "adminAgentSession",
     params(
-        ("agent" = String, Path, description = "`claude`, `codex`, `gemini`, `opencode` or `qwen`"),
+        ("agent" = String, Path, description = "The agent that wrote it, as the list names it"),
         ("id" = String, Path, description = "The agent's own id of the session"),
         ("from" = Option<usize>, Query, description = "Messages to leave out, 0 unless given"),
         ("limit" = Option<usize>, Query, description = "Messages of a page, 100 unless given, 500 at most"),
@@ -246,7 +246,7 @@ async fn messages(State(library): Library, name: Named, page: Result<Query<Page>
 #[utoipa::path(
     post, path = "/admin/agent-sessions/{agent}/{id}/continue", tag = "operations", operation_id = "adminContinueAgentSession",
     params(
-        ("agent" = String, Path, description = "`claude`, `codex`, `gemini`, `opencode` or `qwen`"),
+        ("agent" = String, Path, description = "The agent that wrote it, as the list names it"),
         ("id" = String, Path, description = "The agent's own id of the session"),
     ),
     responses(
