@@ -75,7 +75,7 @@ pub struct MessagePage {
     pub id: String,
     pub title: Option<String>,
     pub project: Option<String>,
-    /// Claude-shaped messages, as `gembridge sessions export` writes them, without originals and with long texts cut.
+    /// Unified messages, as `gembridge sessions export` writes them, without originals and with long texts cut.
     #[schema(value_type = Vec<Object>)]
     pub messages: Vec<serde_json::Value>,
     /// The `from` of the next page; absent at the end.
