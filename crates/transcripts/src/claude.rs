@@ -91,7 +91,8 @@ struct Open {
 
 impl Reader {
     fn record(&mut self, record: Json<'_>, line: &str, out: &mut Output<'_>) {
-        self.facts.seen_at(record["timestamp"].millis());
+        let at = record["timestamp"].millis();
+        self.facts.seen_at(at);
         if let Some(version) = record["version"].as_str()
             && self.facts.version.as_deref() != Some(version)
         {
@@ -101,13 +102,13 @@ impl Reader {
             self.facts.project = record["cwd"].as_str().map(Into::into);
         }
         match record["type"].as_str().unwrap_or_default() {
-            "user" if record["message"].is_object() => self.of_user(record, line, out),
-            "assistant" if record["message"].is_object() => self.of_agent(record, line, out),
+            "user" if record["message"].is_object() => self.of_user(record, at, line, out),
+            "assistant" if record["message"].is_object() => self.of_agent(record, at, line, out),
             "ai-title" => self.title(&record["aiTitle"]),
             "custom-title" => self.title(&record["customTitle"]),
             // One in a session's own file is of another session, which this one continues, unless nothing else is known.
             "summary" if self.facts.title.is_none() => self.title(&record["summary"]),
-            "system" => self.of_program(&record, line, out),
+            "system" => self.of_program(&record, at, line, out),
             // Everything else is bookkeeping. `api-request-blob` has a `message` too, which is none of the conversation.
             _ => {}
         }
@@ -125,7 +126,7 @@ impl Reader {
         *self.writer.get_or_insert(writer) == Writer::Session && writer == Writer::Subagent
     }
 
-    fn of_user(&mut self, mut record: Json<'_>, line: &str, out: &mut Output<'_>) {
+    fn of_user(&mut self, mut record: Json<'_>, at: Option<u64>, line: &str, out: &mut Output<'_>) {
         if self.is_of_another(&record) {
             return;
         }
@@ -136,7 +137,7 @@ impl Reader {
         let are_results = blocks.iter().all(|block| matches!(block, Block::ToolResult { .. }));
         let is_added = record["isMeta"].is_true() || record["isCompactSummary"].is_true();
         let role = if is_added { Role::System } else { Role::User };
-        let mut message = message_of(&record, role, Body::plain_where_possible(blocks), out);
+        let mut message = message(record["uuid"].as_str(), at, role, Body::plain_where_possible(blocks), out);
         message.original = out.original(line);
         if are_results && self.open.is_some() {
             self.results.push(message);
@@ -146,7 +147,7 @@ impl Reader {
         out.message(message);
     }
 
-    fn of_agent(&mut self, mut record: Json<'_>, line: &str, out: &mut Output<'_>) {
+    fn of_agent(&mut self, mut record: Json<'_>, at: Option<u64>, line: &str, out: &mut Output<'_>) {
         let key = Key::of(&record);
         let usage = usage(&record["message"]["usage"]);
         if self.is_of_another(&record) {
@@ -165,7 +166,7 @@ impl Reader {
             return;
         }
         self.flush(out);
-        let mut message = message_of(&record, Role::Assistant, Body::Blocks(written), out);
+        let mut message = message(record["uuid"].as_str(), at, Role::Assistant, Body::Blocks(written), out);
         // Messages that the program wrote itself, such as errors of the API, have no model.
         message.model = said["model"].as_str().filter(|model| *model != "<synthetic>").map(str::to_owned);
         message.id.clone_from(&key.id);
@@ -177,13 +178,13 @@ impl Reader {
         self.open = Some(Open { key, message, lines, usage });
     }
 
-    fn of_program(&mut self, record: &Json<'_>, line: &str, out: &mut Output<'_>) {
+    fn of_program(&mut self, record: &Json<'_>, at: Option<u64>, line: &str, out: &mut Output<'_>) {
         let Some(text) = record["content"].as_str().filter(|text| !text.is_empty()) else { return };
         if self.is_of_another(record) {
             return;
         }
         self.flush(out);
-        let mut message = message_of(record, Role::System, Body::Text(text.to_owned()), out);
+        let mut message = message(record["uuid"].as_str(), at, Role::System, Body::Text(text.to_owned()), out);
         message.original = out.original(line);
         out.message(message);
     }
@@ -211,10 +212,6 @@ impl Reader {
             usage
         })
     }
-}
-
-fn message_of(record: &Json<'_>, role: Role, content: Body, out: &Output<'_>) -> UnifiedMessage {
-    message(record["uuid"].as_str(), record["timestamp"].millis(), role, content, out)
 }
 
 fn blocks(content: Json<'_>, out: &Output<'_>) -> Vec<Block> {

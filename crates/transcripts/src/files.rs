@@ -60,7 +60,7 @@ pub(crate) fn open(path: &Path) -> io::Result<Box<dyn BufRead>> {
         let unpacked = ruzstd::decoding::StreamingDecoder::new(file).map_err(io::Error::other)?;
         return Ok(Box::new(BufReader::with_capacity(64 << 10, unpacked)));
     }
-    Ok(Box::new(BufReader::with_capacity(64 << 10, file)))
+    Ok(Box::new(BufReader::with_capacity(256 << 10, file)))
 }
 
 /// Tells the system to read a file into its cache. Only a hint: whoever reads the file reports what is wrong with it.

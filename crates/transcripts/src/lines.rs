@@ -12,14 +12,25 @@ pub(crate) enum Line<'a> {
 
 pub(crate) struct Lines<R> {
     reader: R,
-    buffer: Vec<u8>,
+    /// Lines that do not lie in the reader's own buffer as a whole.
+    gathered: Vec<u8>,
+    /// What the last line took of the reader's buffer.
+    taken: usize,
     number: u64,
     longest: usize,
 }
 
+/// Where a line lies, and its length.
+#[derive(Clone, Copy)]
+enum Place {
+    InReader(usize),
+    /// Cut at the cap.
+    Gathered(usize),
+}
+
 impl<R: BufRead> Lines<R> {
     pub fn new(reader: R) -> Self {
-        Self { reader, buffer: Vec::new(), number: 0, longest: LONGEST }
+        Self { reader, gathered: Vec::new(), taken: 0, number: 0, longest: LONGEST }
     }
 
     #[cfg(test)]
@@ -29,50 +40,70 @@ impl<R: BufRead> Lines<R> {
 
     /// The next line that is not blank, with its number.
     pub fn next(&mut self) -> io::Result<Option<(u64, Line<'_>)>> {
-        loop {
-            self.buffer.clear();
-            let Some(length) = self.fill()? else { return Ok(None) };
+        let place = loop {
+            self.reader.consume(std::mem::take(&mut self.taken));
+            let Some(place) = self.find()? else { return Ok(None) };
             self.number += 1;
+            let (Place::InReader(length) | Place::Gathered(length)) = place;
             if length > self.longest {
-                return Ok(Some((
-                    self.number,
-                    Line::Damaged(format!("the line is longer than {} bytes", self.longest)),
-                )));
+                let reason = format!("the line is longer than {} bytes", self.longest);
+                return Ok(Some((self.number, Line::Damaged(reason))));
             }
-            if !self.buffer.trim_ascii().is_empty() {
-                break;
+            if !self.bytes(place)?.trim_ascii().is_empty() {
+                break place;
             }
-        }
-        let line = match std::str::from_utf8(&self.buffer) {
+        };
+        let number = self.number;
+        let line = match std::str::from_utf8(self.bytes(place)?) {
             Ok(text) => Line::Text(text),
             Err(error) => Line::Damaged(format!("the line is not UTF-8: {error}")),
         };
-        Ok(Some((self.number, line)))
+        Ok(Some((number, line)))
     }
 
-    /// Reads up to the next line break, keeping no more than the cap. Its length, or `None` at the end.
-    fn fill(&mut self) -> io::Result<Option<usize>> {
+    fn bytes(&mut self, place: Place) -> io::Result<&[u8]> {
+        match place {
+            // Nothing was consumed since the line was found, so this reads nothing.
+            Place::InReader(length) => Ok(&self.reader.fill_buf()?[..length]),
+            Place::Gathered(_) => Ok(&self.gathered),
+        }
+    }
+
+    /// Finds the next line, which is copied only if it lies across the end of the reader's buffer. `None` at the end.
+    fn find(&mut self) -> io::Result<Option<Place>> {
+        if let Some(end) = memchr::memchr(b'\n', self.available()?) {
+            self.taken = end + 1;
+            return Ok(Some(Place::InReader(end)));
+        }
+        self.gathered.clear();
         let mut length = 0;
         loop {
-            let available = match self.reader.fill_buf() {
-                Ok(available) => available,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => return Err(error),
-            };
+            let room = self.longest.saturating_sub(self.gathered.len());
+            self.available()?;
+            // Buffered now, so this reads nothing; borrowed apart from what it is copied to.
+            let available = self.reader.fill_buf()?;
             if available.is_empty() {
-                return Ok((length > 0).then_some(length));
+                return Ok((length > 0).then_some(Place::Gathered(length)));
             }
             let end = memchr::memchr(b'\n', available);
             let taken = end.unwrap_or(available.len());
-            let room = self.longest.saturating_sub(self.buffer.len());
-            self.buffer.extend_from_slice(&available[..taken.min(room)]);
+            self.gathered.extend_from_slice(&available[..taken.min(room)]);
             length += taken;
-            let used = taken + usize::from(end.is_some());
-            self.reader.consume(used);
+            self.reader.consume(taken + usize::from(end.is_some()));
             if end.is_some() {
-                return Ok(Some(length));
+                return Ok(Some(Place::Gathered(length)));
             }
         }
+    }
+
+    /// What the reader has in its buffer, which is read if it is empty.
+    fn available(&mut self) -> io::Result<&[u8]> {
+        while let Err(error) = self.reader.fill_buf() {
+            if error.kind() != io::ErrorKind::Interrupted {
+                return Err(error);
+            }
+        }
+        self.reader.fill_buf()
     }
 }
 
