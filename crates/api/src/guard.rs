@@ -50,6 +50,7 @@ use self::response_watch::Revocation;
 use self::socket_requests::SocketRequests;
 use self::ticket::{Ticket, Tickets};
 use crate::admin::operator::RefusedOrigin;
+use crate::forward::{ClientAddress, Forwarded, Forwarding, Hop};
 use crate::frontend::{Media, Render, rendered};
 use crate::identity::{Identity, RequestId};
 use crate::keys::{KeyLease, KeyRing};
@@ -72,6 +73,8 @@ pub struct GuardConfig {
     /// Requests of one client address without a good key.
     pub failure_rate: Rate,
     pub bodies: BodyLimits,
+    /// Where this gateway is one of several.
+    pub forwarding: Option<Arc<Forwarding>>,
 }
 
 impl Default for GuardConfig {
@@ -84,6 +87,7 @@ impl Default for GuardConfig {
             counted: Counted::Everybody,
             failure_rate: Rate { requests: 20, window: minute },
             bodies: BodyLimits::default(),
+            forwarding: None,
         }
     }
 }
@@ -131,6 +135,7 @@ pub struct Guard {
     refusals: Refusals,
     bodies: Bodies,
     meters: Arc<Meters>,
+    forwarding: Option<Arc<Forwarding>>,
 }
 
 /// Passed every check; `Preflight` is answered here.
@@ -165,7 +170,12 @@ impl Guard {
             refusals: Refusals::default(),
             bodies: Bodies::new(config.bodies),
             meters: Arc::default(),
+            forwarding: config.forwarding,
         })
+    }
+
+    pub(crate) fn forwarding(&self) -> Option<&Arc<Forwarding>> {
+        self.forwarding.as_ref()
     }
 
     /// What the operator allows from now on.
@@ -216,13 +226,22 @@ impl Guard {
         if let Some(Declined(problem)) = request.extensions_mut().remove() {
             return declined(&problem, render, request, peer);
         }
-        let client = self.proxies.client(peer, request.headers());
+        let hop = self.forwarding.as_ref().and_then(|forwarding| forwarding.hop(&request));
+        let client = match &hop {
+            Some(Ok(hop)) => hop.client,
+            Some(Err(_)) | None => self.proxies.client(peer, request.headers()),
+        };
         let record = Record::begin(&request, client, &self.meters);
         request.extensions_mut().insert(record.id);
         request.extensions_mut().insert(record.notes.clone());
         let body = PendingBody::of(&request);
         let mut marks = Marks::default();
-        let (mut response, lease) = match self.admit(entry, &mut request, peer, client, &mut marks).await {
+        let admitted = match hop {
+            Some(Ok(hop)) => self.admit_forwarded(entry, &mut request, hop).await,
+            Some(Err(problem)) => Err(problem),
+            None => self.admit(entry, &mut request, peer, client, &mut marks).await,
+        };
+        let (mut response, lease) = match admitted {
             Ok(Admitted::Preflight(response)) => (response, None),
             Ok(Admitted::Open) => (run(inner, render, request, None, &record).await, None),
             Ok(Admitted::Keyed(lease, principal)) => {
@@ -267,7 +286,30 @@ impl Guard {
         marks.allowance = self.count(&identity, client, keyed.purpose, marks)?;
         request.extensions_mut().insert(identity);
         request.extensions_mut().insert(lease.clone());
+        if self.forwarding.is_some() {
+            request.extensions_mut().insert(ClientAddress(client));
+        }
         self.read_body(request, keyed, client).await?;
+        Ok(Admitted::Keyed(lease, principal))
+    }
+
+    /// A request that another gateway has admitted: its name, origin and rate were checked there. The key is looked up
+    /// here as well, so that its end ends what runs here.
+    async fn admit_forwarded(&self, entry: Entry, request: &mut Request, hop: Hop) -> Result<Admitted, Problem> {
+        let keyed = match entry {
+            Entry::Open => return Ok(Admitted::Open),
+            Entry::Keyed(keyed) => keyed,
+            Entry::WebSocket => KeyedEntry::json(BodySize::Small),
+        };
+        let unknown =
+            "the key is not known to the gateway that has this session; `gembridge keys` must list it there too";
+        let (lease, identity) =
+            KeyLease::take(hop.digest, &self.keys).ok_or_else(|| Problem::new(Kind::Unauthenticated, unknown))?;
+        let principal = identity.principal.clone();
+        request.extensions_mut().insert(identity);
+        request.extensions_mut().insert(lease.clone());
+        request.extensions_mut().insert(Forwarded);
+        self.read_body(request, keyed, hop.client).await?;
         Ok(Admitted::Keyed(lease, principal))
     }
 

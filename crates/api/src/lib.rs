@@ -8,6 +8,7 @@ pub mod admin;
 mod client_prefix;
 pub mod dialect;
 pub mod docs;
+pub mod forward;
 pub mod frontend;
 pub mod guard;
 pub mod identity;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use gembridge_core::admission::QueueFull;
+use gembridge_core::directory::{DirectoryError, NodeId};
 use gembridge_core::error::Error;
 use gembridge_core::model::{Failure, FailureKind};
 use gembridge_core::store::StoreError;
@@ -52,6 +53,10 @@ pub enum Kind {
     },
     TimedOut,
     StoreFull,
+    /// Another gateway of the cluster has the session. The request is passed on to it, unless it was passed on already.
+    Elsewhere {
+        node: NodeId,
+    },
     Internal,
 }
 
@@ -92,7 +97,7 @@ impl Kind {
             Self::RateLimited { .. } | Self::QueueFull { .. } | Self::Provider => StatusCode::TOO_MANY_REQUESTS,
             Self::Agent | Self::NoToolCall | Self::NoOutput => StatusCode::BAD_GATEWAY,
             Self::Cancelled => cancelled(),
-            Self::Unavailable { .. } => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Unavailable { .. } | Self::Elsewhere { .. } => StatusCode::SERVICE_UNAVAILABLE,
             Self::TimedOut => StatusCode::GATEWAY_TIMEOUT,
             Self::StoreFull => StatusCode::INSUFFICIENT_STORAGE,
             Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
@@ -116,7 +121,7 @@ impl Kind {
             Self::NoToolCall => "tool_call_missing",
             Self::NoOutput => "output_invalid",
             Self::Cancelled => "cancelled",
-            Self::Unavailable { .. } => "unavailable",
+            Self::Unavailable { .. } | Self::Elsewhere { .. } => "unavailable",
             Self::TimedOut => "timeout",
             Self::StoreFull => "storage_full",
             Self::Internal => "internal_error",
@@ -135,6 +140,7 @@ impl Kind {
                 Some(retry_after)
             }
             Self::Provider => Some(Duration::from_secs(10)),
+            Self::Elsewhere { .. } => Some(Duration::from_secs(1)),
             _ => None,
         }
     }
@@ -187,6 +193,10 @@ impl From<Error> for Problem {
             Error::Closed | Error::MovedOn | Error::Store(StoreError::NoDescriptor) => {
                 Self::new(Kind::Unavailable { retry_after: Duration::from_secs(1) }, message)
             }
+            Error::Directory(DirectoryError { retry_after, .. }) => {
+                Self::new(Kind::Unavailable { retry_after }, message)
+            }
+            Error::Elsewhere(node) => Self::new(Kind::Elsewhere { node }, message),
             Error::Store(StoreError::Full) => Self::new(Kind::StoreFull, message),
             Error::Store(_) => Self::new(Kind::Internal, message),
         }

@@ -8,8 +8,10 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::http::{Method, StatusCode, Uri};
+use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 
+use crate::forward::pass_on;
 use crate::frontend::{Frontend, Render, render_plain};
 use crate::guard::body::BodySize;
 use crate::guard::rate::Purpose;
@@ -39,6 +41,10 @@ pub fn app(guard: &Arc<Guard>, frontends: impl IntoIterator<Item = Frontend>) ->
 }
 
 fn behind(router: Router, guard: &Arc<Guard>, entry: Entry, render: Render) -> Router {
+    let router = match guard.forwarding() {
+        Some(forwarding) => router.layer(from_fn_with_state(Arc::clone(forwarding), pass_on)),
+        None => router,
+    };
     // The guard has read the body under its own limit.
     router.layer((guard.before(entry, render), DefaultBodyLimit::disable()))
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::admission::QueueFull;
+use crate::directory::{DirectoryError, NodeId};
 use crate::model::{CallId, Failure, FailureKind};
 use crate::store::StoreError;
 
@@ -14,6 +15,11 @@ pub enum Error {
     /// No such session, or none that this principal may see.
     #[error("session `{0}` was not found; it may have been closed, or belong to another key")]
     UnknownSession(String),
+    /// Another gateway of the cluster has the session.
+    #[error("the session is at another gateway of this cluster, and the request cannot be passed on; try again")]
+    Elsewhere(NodeId),
+    #[error(transparent)]
+    Directory(#[from] DirectoryError),
     /// The question was answered already, or never asked.
     #[error("this question is not open any more; somebody answered it first, or its turn ended")]
     NotAsked,
@@ -48,12 +54,17 @@ impl Error {
             }
             Self::Store(error) => Failure::new(FailureKind::StoreFailed, error.to_string()),
             Self::Closed => Failure::new(FailureKind::ShuttingDown, self.to_string()),
-            Self::Busy { retry_after, .. } | Self::QueueFull(QueueFull { retry_after, .. }) => {
+            Self::Busy { retry_after, .. }
+            | Self::QueueFull(QueueFull { retry_after, .. })
+            | Self::Directory(DirectoryError { retry_after, .. }) => {
                 Failure::new(FailureKind::Unavailable { retry_after }, self.to_string())
             }
-            Self::Invalid(_) | Self::UnknownSession(_) | Self::NotAsked | Self::NotParked(_) | Self::MovedOn => {
-                Failure::new(FailureKind::Unsupported, self.to_string())
-            }
+            Self::Invalid(_)
+            | Self::UnknownSession(_)
+            | Self::Elsewhere(_)
+            | Self::NotAsked
+            | Self::NotParked(_)
+            | Self::MovedOn => Failure::new(FailureKind::Unsupported, self.to_string()),
         }
     }
 }

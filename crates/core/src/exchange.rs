@@ -44,7 +44,7 @@ pub use answers::{Exchange, ExchangeMeta};
 pub use catalog::{Catalog, CatalogConfig, Certainty, Entry, Resolved, UnknownModels, Unlisted};
 pub use conversations::{Claim, ConversationLimits, Conversations, Held, Owner};
 pub use error::{ExchangeError, Field};
-pub use fingerprint::{Fingerprint, Growing, Mark};
+pub use fingerprint::{FINGERPRINT_KEY, Fingerprint, Growing, Mark};
 pub use history::{FittedHistory, fit, for_prompts, news};
 pub use log_history::LoggedHistory;
 pub use observer::ExchangeObserver;
@@ -59,6 +59,7 @@ pub use token_count::TokenCount;
 
 use self::repeats::Repeats;
 use self::turn_ledger::TurnLedger;
+use crate::directory::HistoryIndex;
 use crate::error::Error;
 use crate::model::SessionId;
 use crate::session::{Sessions, Viewer};
@@ -85,6 +86,8 @@ pub struct Exchanges {
     conversations: Arc<Conversations>,
     ledger: TurnLedger,
     repeats: Repeats,
+    /// Histories that other gateways of the cluster have.
+    cluster: Option<Arc<dyn HistoryIndex>>,
     config: ExchangeConfig,
     /// Turns that are being ended because their client left, and sessions that are being deleted because nothing was said.
     tasks: TaskTracker,
@@ -92,8 +95,32 @@ pub struct Exchanges {
 
 impl Exchanges {
     pub fn new(sessions: Arc<Sessions>, catalog: Arc<Catalog>, config: ExchangeConfig) -> Arc<Self> {
+        let conversations = Conversations::new(config.conversations);
+        Self::with(sessions, catalog, config, conversations, None)
+    }
+
+    /// One of several gateways: a history that is not here may be elsewhere, and is known there by the same fingerprint.
+    pub fn in_cluster(
+        sessions: Arc<Sessions>,
+        catalog: Arc<Catalog>,
+        config: ExchangeConfig,
+        index: Arc<dyn HistoryIndex>,
+        key: &[u8; FINGERPRINT_KEY],
+    ) -> Arc<Self> {
+        let conversations = Conversations::keyed(config.conversations, key);
+        Self::with(sessions, catalog, config, conversations, Some(index))
+    }
+
+    fn with(
+        sessions: Arc<Sessions>,
+        catalog: Arc<Catalog>,
+        config: ExchangeConfig,
+        conversations: Conversations,
+        cluster: Option<Arc<dyn HistoryIndex>>,
+    ) -> Arc<Self> {
         Arc::new(Self {
-            conversations: Arc::new(Conversations::new(config.conversations)),
+            conversations: Arc::new(conversations),
+            cluster,
             ledger: TurnLedger::default(),
             repeats: Repeats::default(),
             sessions,

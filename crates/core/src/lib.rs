@@ -1,7 +1,7 @@
 //! The model: sessions, turns, events, and the log that is their truth.
 //!
 //! Knows no wire format, no HTTP, no process, no file and no product. Front ends and drivers meet here;
-//! [`driver`], [`store`] and [`tool_host`] are the doors out.
+//! [`driver`], [`store`], [`directory`] and [`tool_host`] are the doors out.
 
 pub mod model;
 pub mod turn;
@@ -10,6 +10,7 @@ pub mod exchange;
 pub mod log;
 pub mod driver;
 pub mod store;
+pub mod directory;
 pub mod tool_host;
 pub mod limit;
 pub mod admission;

@@ -1,6 +1,7 @@
 //! The commands, one file each: from typed words and configuration to output and an exit code.
 
 pub mod agents;
+pub mod cluster;
 pub mod completions;
 pub mod config;
 pub mod connect;
@@ -98,6 +99,7 @@ fn act(command: &Command, context: &Context) -> CommandResult {
         Command::Keys(command) => keys::run(command, context),
         Command::Origins(command) => origins::run(command, context),
         Command::Trust(command) => trust::run(command, context),
+        Command::Cluster(args) => cluster::run(args, context),
         Command::Completions(args) => completions::run(args),
         Command::ManPages(args) => man_pages::run(args),
         // They come through here only behind a global flag: `gembridge --quiet demo-agent`.
@@ -131,6 +133,7 @@ fn flags(command: &Command) -> Vec<Flag> {
         | Command::Origins(_)
         | Command::Launch(_)
         | Command::Trust(_)
+        | Command::Cluster(_)
         | Command::Completions(_)
         | Command::ManPages(_)
         | Command::DemoAgent(_)

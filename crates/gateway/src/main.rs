@@ -3,6 +3,7 @@
 mod agents;
 mod app;
 mod cli;
+mod cluster;
 mod command;
 mod config;
 mod connect;

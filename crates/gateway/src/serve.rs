@@ -7,6 +7,7 @@ mod agent_sessions;
 mod agents;
 mod audit;
 mod banner;
+mod cluster;
 mod folder_drivers;
 mod housekeeping;
 mod idle;
@@ -55,6 +56,7 @@ use gembridge_tools::{SettlingToolHost, ToolBridge};
 use metrics_exporter_prometheus::PrometheusHandle;
 
 use crate::agents::{Agent, Chosen};
+use crate::cluster::Settled;
 use crate::command::Context;
 use crate::config::folders::ensure_private;
 use crate::config::settings::{Level, ServerSettings, Settings};
@@ -67,6 +69,7 @@ use agent_sessions::AgentFiles;
 use agents::{Agents, Served};
 use allowed_origins::AllowedOrigins;
 use banner::{Banner, Shown};
+use cluster::Member;
 use housekeeping::Housekeeping;
 use operator::{Operator, Parts};
 use retention::Retiring;
@@ -84,7 +87,8 @@ pub fn serve(typed_hosts: &[HostName], tap: Option<&str>, context: &Context) -> 
     let event_loop = built.context("no event loop; check the limit of open files (`ulimit -n`)")?;
     let served = event_loop.block_on(async {
         let tools = tools::start(&context.profiles).await?;
-        let gateway = open(typed_hosts, tap, context, tools)?;
+        let cluster = cluster::reach(&context.config.settings).await?;
+        let gateway = open(typed_hosts, tap, context, tools, cluster)?;
         gateway.run(context).await
     });
     // What still runs after a second signal goes with the process.
@@ -98,6 +102,7 @@ fn open(
     tap: Option<&str>,
     context: &Context,
     tools: ToolBridge,
+    cluster: Option<Settled>,
 ) -> Result<Gateway, CommandError> {
     let settings = &context.config.settings;
     let folders = &context.config.folders;
@@ -120,7 +125,11 @@ fn open(
     let token = settings.auth.bearer_token.clone();
     let keys = Arc::new(FileKeys::open(folders, token)?);
     let reachable = AllowedOrigins::new(folders, &settings.server, typed_hosts, &addresses);
-    let guard = Guard::new(guard_config(settings, &reachable)?, Arc::<FileKeys>::clone(&keys));
+    let port = addresses.first().map_or(settings.server.port.0, SocketAddr::port);
+    let member = cluster.map(|settled| Member::new(settled, folders, port, &settings.sessions)).transpose()?;
+    let forwarding = member.as_ref().map(Member::forwarding);
+    let guard_config = GuardConfig { forwarding, ..guard_config(settings, &reachable)? };
+    let guard = Guard::new(guard_config, Arc::<FileKeys>::clone(&keys));
     let counted = metrics::install().context("cannot count what happens")?;
 
     let cleared = stale_cleanup::clear(folders);
@@ -137,9 +146,13 @@ fn open(
     let sessions = Sessions::new(Arc::new(store.clone()), setups, live)
         .with_guests(of_guests)
         .with_observer(Arc::new(audit::Audit));
-    let sessions = Arc::new(sessions.with_tool_host(Arc::new(SettlingToolHost(tools.clone()))));
+    let sessions = sessions.with_tool_host(Arc::new(SettlingToolHost(tools.clone())));
+    let sessions = Arc::new(match &member {
+        Some(member) => sessions.with_directory(member.directory()),
+        None => sessions,
+    });
     let catalog = catalog(&sessions, &served, settings);
-    let exchanges = exchanges(&sessions, &catalog, settings);
+    let exchanges = exchanges(&sessions, &catalog, settings, member.as_ref());
     let dialects = Dialects::new(Arc::clone(&exchanges), DialectConfig::default());
     let readiness = Readiness::default();
     let tap = tap.map(open_tap).transpose()?;
@@ -189,6 +202,7 @@ fn open(
         tools,
         spawner,
         metrics,
+        member,
     })
 }
 
@@ -281,17 +295,27 @@ fn guard_config(settings: &Settings, reachable: &AllowedOrigins) -> Result<Guard
         rate: Some(requests),
         counted: running::counted(limits),
         failure_rate: failures,
+        forwarding: None,
         bodies: BodyLimits { large: u32::try_from(limits.body.0).unwrap_or(u32::MAX), ..BodyLimits::default() },
     })
 }
 
-fn exchanges(sessions: &Arc<Sessions>, catalog: &Arc<Catalog>, settings: &Settings) -> Arc<Exchanges> {
+fn exchanges(
+    sessions: &Arc<Sessions>,
+    catalog: &Arc<Catalog>,
+    settings: &Settings,
+    member: Option<&Member>,
+) -> Arc<Exchanges> {
     let config = ExchangeConfig {
         history_budget: usize::try_from(settings.openai.history.0).unwrap_or(usize::MAX),
         show_agent_tools: settings.openai.show_tools.0,
         ..ExchangeConfig::default()
     };
-    Exchanges::new(Arc::clone(sessions), Arc::clone(catalog), config)
+    let (sessions, catalog) = (Arc::clone(sessions), Arc::clone(catalog));
+    match member {
+        Some(member) => Exchanges::in_cluster(sessions, catalog, config, member.histories(), &member.fingerprint_key()),
+        None => Exchanges::new(sessions, catalog, config),
+    }
 }
 
 fn catalog(sessions: &Sessions, served: &[Served], settings: &Settings) -> Arc<Catalog> {

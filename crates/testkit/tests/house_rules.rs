@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 /// What each crate may use of ours. A crate that is not listed here does not exist.
 const EDGES: &[(&str, &[&str])] = &[
     ("api", &["core"]),
+    ("cluster", &["core"]),
     ("core", &[]),
     ("process", &[]),
     ("drivers", &["core", "process", "unified"]),
@@ -17,13 +18,14 @@ const EDGES: &[(&str, &[&str])] = &[
     ("demo", &[]),
     ("testkit", &[]),
     ("sdk", &["core", "process", "drivers", "unified", "tools", "demo"]),
-    ("gateway", &["api", "core", "process", "drivers", "store", "unified", "transcripts", "tools", "demo"]),
+    ("gateway", &["api", "cluster", "core", "process", "drivers", "store", "unified", "transcripts", "tools", "demo"]),
 ];
 
 /// What a crate must not know, by the name of the library that would teach it.
 const STRANGERS: &[(&str, &[&str])] = &[
     ("api", &["rusqlite"]),
     ("core", &["axum", "hyper", "serde_json", "rmcp", "rusqlite", "rustix"]),
+    ("cluster", &["axum", "hyper", "rusqlite", "rustix"]),
     ("process", &["axum", "hyper", "serde_json", "serde"]),
     ("unified", &["axum", "hyper", "rusqlite", "rustix"]),
     ("store", &["axum", "hyper"]),

@@ -69,7 +69,7 @@ async fn with_body(app: Arc<A2a>, request: Request, method: &str) -> Answer {
         Ok(params) => carry_out(&caller, method, params, &parts.headers, &parts.uri).await,
         Err(fault) => Err(fault),
     };
-    Ok(answered.unwrap_or_else(|fault| error(&fault)))
+    answer(answered)
 }
 
 /// The parameters stand in the address.
@@ -89,7 +89,7 @@ async fn without_body(app: Arc<A2a>, request: Request, method: &str, id: Option<
         Ok(params) => carry_out(&caller, method, &params, &parts.headers, &parts.uri).await,
         Err(failure) => Err(Fault::params(failure.to_string())),
     };
-    Ok(answered.unwrap_or_else(|fault| error(&fault)))
+    answer(answered)
 }
 
 /// A value of the query, in the type that the field has.
@@ -135,6 +135,13 @@ fn json(value: &Value) -> Response<Body> {
     let mut response = Response::new(Body::from(value.to_string()));
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
+}
+
+fn answer(answered: Result<Response<Body>, Fault>) -> Answer {
+    answered.or_else(|fault| match fault.elsewhere() {
+        Some(problem) => Err(problem),
+        None => Ok(error(&fault)),
+    })
 }
 
 fn error(fault: &Fault) -> Response<Body> {

@@ -63,6 +63,9 @@ pub(super) async fn call(State(app): State<Arc<A2a>>, request: Request) -> Resul
         (Ok(_), None) => Err(nameless()),
         (Err(fault), _) => Err(fault),
     };
+    if let Some(problem) = answered.as_ref().err().and_then(Fault::elsewhere) {
+        return Err(problem);
+    }
     let id = id.unwrap_or(null);
     Ok(answered.unwrap_or_else(|fault| match version {
         // Its clients look for errors of these methods in a stream.

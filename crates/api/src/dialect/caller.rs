@@ -15,6 +15,7 @@ use gembridge_core::exchange::{
 use gembridge_core::model::SessionId;
 
 use super::{AnswerBody, Dialects, StreamEncoder};
+use crate::forward::CopyRelease;
 use crate::guard::memory_budget::BodyCharge;
 use crate::guard::record::{Notes, RequestNotes};
 use crate::identity::{Identity, RequestId, SESSION_HEADER};
@@ -50,6 +51,8 @@ pub(crate) struct Caller {
     is_retry: bool,
     /// What the request was charged, until its turn comes: until then its messages are held here.
     memory: Option<BodyCharge>,
+    /// The copy of the request that may be passed on to another gateway, until it is known that it is not.
+    copy: Option<CopyRelease>,
 }
 
 impl Caller {
@@ -67,6 +70,7 @@ impl Caller {
             mark: None,
             is_retry: tries.is_some_and(|tries| tries > 0),
             memory: extensions.remove(),
+            copy: extensions.remove(),
         };
         Ok((caller, headers, body))
     }
@@ -141,8 +145,8 @@ impl Caller {
             plan.sent_as(SentRequest { mark, is_retry: self.is_retry });
         }
         let observer = self.notes.clone().map(|notes| Box::new(Observer(notes)) as Box<dyn ExchangeObserver>);
-        let memory = self.memory.take().map(|charge| Box::new(charge) as Box<dyn Send>);
-        self.dialects.exchanges.start(plan, observer, memory)
+        let held = (self.memory.take(), self.copy.take());
+        self.dialects.exchanges.start(plan, observer, Some(Box::new(held)))
     }
 
     /// The response of an answer that is whole.

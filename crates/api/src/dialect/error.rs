@@ -54,6 +54,7 @@ pub(crate) fn error_type(kind: Kind) -> &'static str {
         | Kind::Unavailable { .. }
         | Kind::TimedOut
         | Kind::StoreFull
+        | Kind::Elsewhere { .. }
         | Kind::Internal => "api_error",
     }
 }

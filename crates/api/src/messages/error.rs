@@ -113,7 +113,7 @@ fn class(kind: Kind) -> &'static str {
         Kind::Forbidden => "permission_error",
         Kind::NotFound => "not_found_error",
         Kind::RateLimited { .. } | Kind::QueueFull { .. } | Kind::Provider => "rate_limit_error",
-        Kind::Unavailable { .. } => "overloaded_error",
+        Kind::Unavailable { .. } | Kind::Elsewhere { .. } => "overloaded_error",
         Kind::TimedOut => "timeout_error",
         Kind::Agent | Kind::NoToolCall | Kind::NoOutput | Kind::Cancelled | Kind::StoreFull | Kind::Internal => {
             "api_error"

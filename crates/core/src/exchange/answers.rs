@@ -76,6 +76,8 @@ enum Stage {
     Waiting(Starting),
     Starting(Starting),
     Running(Box<Running>),
+    /// Everything is said; the other gateways of the cluster learn which of them can go on with it before the client does.
+    Noting(BoxFuture<'static, ()>, Finish),
     Over,
 }
 
@@ -245,7 +247,7 @@ impl Exchange {
 
     /// An agent has done something, or an answer is over already; and it is known which session the first is in.
     fn is_heard(&self) -> bool {
-        let has_begun = |choice: &Choice| matches!(choice.stage, Stage::Running(_) | Stage::Over);
+        let has_begun = |choice: &Choice| matches!(choice.stage, Stage::Running(_) | Stage::Noting(..) | Stage::Over);
         self.choices.first().is_none_or(has_begun)
             && self.choices.iter().any(|choice| choice.reader.as_ref().is_none_or(TurnReader::heard))
     }
@@ -266,6 +268,16 @@ impl Exchange {
                 Stage::Running(running) => match running.turn.poll_batch(cx) {
                     Poll::Ready(batch) => {
                         self.on_batch(answer, batch, sink);
+                        true
+                    }
+                    Poll::Pending => false,
+                },
+                Stage::Noting(noting, _) => match noting.as_mut().poll(cx) {
+                    Poll::Ready(()) => {
+                        let noted = std::mem::replace(&mut self.choices[answer].stage, Stage::Over);
+                        if let Stage::Noting(_, finish) = noted {
+                            sink.finish(answer, finish);
+                        }
                         true
                     }
                     Poll::Pending => false,
@@ -388,7 +400,12 @@ impl Exchange {
             Ending::Finished(finish) => {
                 turn.ended();
                 if let Some(fingerprint) = reader.into_fingerprint() {
-                    self.exchanges.conversations.remember(&owner, fingerprint.mark(), turn.held());
+                    let mark = fingerprint.mark();
+                    self.exchanges.conversations.remember(&owner, mark, turn.held());
+                    if let Some(cluster) = &self.exchanges.cluster {
+                        self.choices[answer].stage = Stage::Noting(cluster.remember(&owner, mark), finish);
+                        return;
+                    }
                 }
                 finish
             }

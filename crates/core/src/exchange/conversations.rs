@@ -7,7 +7,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::fingerprint::{Fingerprint, Key, Mark};
+use super::fingerprint::{FINGERPRINT_KEY, Fingerprint, Key, Mark};
 use crate::model::{AgentName, Principal, SessionId, TurnId};
 
 /// Whose conversations with what. Sessions never cross from one owner to another.
@@ -62,6 +62,11 @@ struct Rack {
 impl Conversations {
     pub fn new(limits: ConversationLimits) -> Self {
         Self { key: Key::random(), limits, index: Mutex::default() }
+    }
+
+    /// The same, with fingerprints that other gateways compute alike.
+    pub fn keyed(limits: ConversationLimits, key: &[u8; FINGERPRINT_KEY]) -> Self {
+        Self { key: Key::of(key), limits, index: Mutex::default() }
     }
 
     /// The fingerprint of a conversation in which nothing was said yet.

@@ -2,7 +2,7 @@
 //!
 //! Clients give an answer back without the space around it; that is no different history. Everything else is.
 //!
-//! XXH3 with a secret drawn at random for each process, 128 bits wide. It is no cryptographic hash, and need not be
+//! XXH3 with a secret drawn at random for each process, or that of its cluster, 128 bits wide. It is no cryptographic hash, and need not be
 //! one: a fingerprint is compared only with those of the same owner, nobody ever sees one, and a long history is
 //! hashed on every request, where a stronger hash would cost as much as reading the request does.
 
@@ -13,6 +13,9 @@ use twox_hash::xxhash3_128::Hasher;
 
 use crate::model::{Content, Message, Part, Role};
 
+/// Bytes of which fingerprints are keyed.
+pub const FINGERPRINT_KEY: usize = 448;
+
 /// What the digests of this process have in common with no other: a hasher that has taken in nothing but randomness.
 #[derive(Clone)]
 pub(super) struct Key(Hasher);
@@ -21,7 +24,15 @@ impl Key {
     pub(super) fn random() -> Self {
         // The standard library keys this from the system's randomness; what it makes of numbers gives none of it away.
         let random = RandomState::new();
-        let bytes: Vec<u8> = (0..56).flat_map(|number: u64| random.hash_one(number).to_le_bytes()).collect();
+        let mut bytes = [0; FINGERPRINT_KEY];
+        for (number, eight) in (0_u64..).zip(bytes.chunks_exact_mut(8)) {
+            eight.copy_from_slice(&random.hash_one(number).to_le_bytes());
+        }
+        Self::of(&bytes)
+    }
+
+    /// The same on every gateway that has the same bytes.
+    pub(super) fn of(bytes: &[u8; FINGERPRINT_KEY]) -> Self {
         let (secret, opening) = bytes.split_at(192);
         let mut hasher = Hasher::with_seed_and_secret(0, secret)
             .unwrap_or_else(|_| unreachable!("a secret of 192 bytes is long enough"));
@@ -87,6 +98,12 @@ impl Gathered {
 /// The fingerprint of everything that was said up to a point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Mark(u128);
+
+impl Mark {
+    pub fn to_bytes(self) -> [u8; 16] {
+        self.0.to_le_bytes()
+    }
+}
 
 /// A conversation so far. One message after another is added.
 #[derive(Clone)]

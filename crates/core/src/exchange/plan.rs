@@ -8,7 +8,7 @@ use super::calls::{CallOptions, Strict};
 use super::catalog::{Certainty, Resolved};
 use super::conversations::{Claim, Owner};
 use super::error::{ExchangeError, Field};
-use super::fingerprint::Fingerprint;
+use super::fingerprint::{Fingerprint, Mark};
 use super::history::{fit, for_prompts, news};
 use super::output_checker::RequiredOutput;
 use super::repeats::SentRequest;
@@ -64,6 +64,8 @@ pub(super) struct AnswerPlan {
     pub instruction: Option<String>,
     /// What was said, should the session turn out to have forgotten it.
     pub history: Arc<[Message]>,
+    /// A history that no session of this gateway holds; one of another may.
+    pub unknown: Option<Mark>,
 }
 
 pub(super) enum Route {
@@ -208,6 +210,7 @@ impl Exchanges {
                 }
             }
         };
+        let unknown = (matches!(first, Route::New { .. }) && !history.is_empty()).then_some(mark);
         let mut routes = vec![first];
         while routes.len() < request.answers {
             routes.push(Route::New { prompt: fitted() });
@@ -222,8 +225,12 @@ impl Exchanges {
             // A new session has all of it in its prompt.
             history: if matches!(route, Route::New { .. }) { Arc::default() } else { Arc::clone(&conversation) },
             route,
+            unknown: None,
         };
-        let answers = routes.into_iter().map(answer).collect();
+        let mut answers: Vec<_> = routes.into_iter().map(answer).collect();
+        if let Some(first) = answers.first_mut() {
+            first.unknown = unknown;
+        }
         let options = ReaderOptions {
             stop: request.stop,
             limit: request.limit,

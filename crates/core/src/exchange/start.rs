@@ -48,12 +48,17 @@ pub(super) async fn begin(
     clock: QueueClock,
     sent: Option<SentRequest>,
 ) -> Result<StartedAnswer, ExchangeError> {
-    let AnswerPlan { owner, route, by, certainty, offer, instruction, history } = plan;
+    let AnswerPlan { owner, route, by, certainty, offer, instruction, history, unknown } = plan;
     let starter = TurnStarter { app: &app, by, offer, instruction, clock };
     if let Some(sent) = sent
         && let Some(answer) = starter.repeat(&owner, sent).await?
     {
         return Ok(answer);
+    }
+    if let (Some(cluster), Some(history)) = (&app.cluster, unknown)
+        && let Some(node) = cluster.find(&owner, history).await.map_err(Error::from)?
+    {
+        return Err(Error::Elsewhere(node).into());
     }
     let asked = sent.map(|sent| (owner.clone(), sent));
     let answer = match starter.take(route, &owner, &history).await? {

@@ -17,6 +17,7 @@ use super::journal::Journal;
 use super::overview::Overview;
 use super::published::PublishedState;
 use crate::admission::{Admission, AdmissionStatus, GuestLimits};
+use crate::directory::Directory;
 use crate::driver::{Driver, Resume, SessionSpec, SlashCommands, ToolServer};
 use crate::error::Error;
 use crate::limit::Limits;
@@ -67,6 +68,8 @@ pub struct Sessions {
     guests: Option<GuestLimits>,
     observer: Option<Arc<dyn LogObserver>>,
     tool_host: Option<Arc<dyn ToolHost>>,
+    /// Of the cluster, where this gateway is one of several.
+    directory: Option<Arc<dyn Directory>>,
     /// For the agents of sessions that are brought back; a new one is told its own.
     tool_servers: Vec<ToolServer>,
     overview: Arc<Overview>,
@@ -147,6 +150,7 @@ impl Sessions {
             guests: None,
             observer: None,
             tool_host: None,
+            directory: None,
             tool_servers: Vec::new(),
             overview,
             inner: Mutex::default(),
@@ -171,6 +175,13 @@ impl Sessions {
     #[must_use]
     pub fn with_tool_host(mut self, host: Arc<dyn ToolHost>) -> Self {
         self.tool_host = Some(host);
+        self
+    }
+
+    /// Where the gateways of a cluster say which sessions they have.
+    #[must_use]
+    pub fn with_directory(mut self, directory: Arc<dyn Directory>) -> Self {
+        self.directory = Some(directory);
         self
     }
 
@@ -225,6 +236,9 @@ impl Sessions {
             created: now,
             updated: now,
         };
+        if let Some(directory) = &self.directory {
+            directory.claim(record.id).await?;
+        }
         let writer = self.store.create(record.clone()).await?;
         let spec = SessionSpec {
             principal: new.principal,
@@ -252,10 +266,7 @@ impl Sessions {
         if let Some(live) = self.find(id) {
             return if viewer.may_see(&live.principal) { Ok(live.handle) } else { Err(unknown()) };
         }
-        let record = self.store.record(id).await.map_err(|error| match error {
-            StoreError::Unknown(_) => unknown(),
-            other => Error::Store(other),
-        })?;
+        let record = self.stored(id).await?;
         if !viewer.may_see(&record.principal) {
             return Err(unknown());
         }
@@ -267,6 +278,18 @@ impl Sessions {
                 Found::Taken(mut tenancy) => drop(tenancy.changed().await),
                 Found::Free(lease) => return self.reopen(record, lease).await,
             }
+        }
+    }
+
+    /// The record of a session that is here. One that is not in the store may be at another gateway.
+    pub(super) async fn stored(&self, id: SessionId) -> Result<SessionRecord, Error> {
+        match (self.store.record(id).await, &self.directory) {
+            (Err(StoreError::Unknown(_)), Some(directory)) => match directory.elsewhere(id).await? {
+                Some(node) => Err(Error::Elsewhere(node)),
+                None => Err(Error::UnknownSession(id.to_string())),
+            },
+            (Err(StoreError::Unknown(_)), None) => Err(Error::UnknownSession(id.to_string())),
+            (record, _) => Ok(record?),
         }
     }
 

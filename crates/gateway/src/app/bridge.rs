@@ -106,6 +106,8 @@ pub fn core_error(error: Error) -> CommandError {
         Error::NotAsked
         | Error::NotParked(_)
         | Error::MovedOn
+        | Error::Elsewhere(_)
+        | Error::Directory(_)
         | Error::Busy { .. }
         | Error::QueueFull(_)
         | Error::Closed

@@ -80,6 +80,8 @@ pub enum Command {
     /// The folders in which agents may work.
     #[command(subcommand)]
     Trust(TrustCommand),
+    /// The gateways that serve as one: where each is, what it does, and for how long.
+    Cluster(ClusterArgs),
     /// The script that completes this command line in your shell.
     Completions(CompletionsArgs),
     /// Writes the man pages of this command line into a folder, for packages.
@@ -91,6 +93,13 @@ pub enum Command {
     /// Keeps one agent's processes together; started by gembridge itself.
     #[command(hide = true, disable_help_flag = true)]
     Guard(PassedOn),
+}
+
+#[derive(Debug, clap::Args)]
+pub struct ClusterArgs {
+    /// As JSON, for programs.
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Which agent, and how it shall work.

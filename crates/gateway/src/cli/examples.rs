@@ -148,6 +148,14 @@ Examples:
 ",
     ),
     (
+        "cluster",
+        "\
+Examples:
+  gembridge cluster                    the gateways that share one Redis or Valkey, and what each does
+  gembridge cluster --json | jq '.nodes[].address'
+",
+    ),
+    (
         "completions",
         "\
 Examples:

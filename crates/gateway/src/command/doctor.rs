@@ -2,6 +2,7 @@
 
 mod access;
 mod agent;
+mod cluster;
 mod guests;
 mod machine;
 
@@ -93,6 +94,7 @@ fn checks(context: &Context, probe: &dyn Probe) -> Result<Vec<Check>, CommandErr
         Err(error) => checks.push(agent::missing(&error.error.to_string())),
     }
     checks.extend(guests::checks(context, probe));
+    checks.extend(cluster::checks(context));
     checks.push(machine::client_tools());
     checks.push(machine::landlock());
     checks.push(machine::free_space(&context.config.folders.state));

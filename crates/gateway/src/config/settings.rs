@@ -23,6 +23,7 @@ pub struct Settings {
     pub acp: AcpSettings,
     pub a2a: A2aSettings,
     pub guests: GuestSettings,
+    pub cluster: ClusterSettings,
     pub limits: LimitSettings,
     pub sessions: SessionSettings,
     pub turn: TurnSettings,
@@ -149,6 +150,20 @@ impl Default for GuestSettings {
     fn default() -> Self {
         Self { fence: Switch(true), nice: Nice(5) }
     }
+}
+
+/// Several gateways as one, which share what they must in Redis or Valkey. Without `redis` the gateway stands alone.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ClusterSettings {
+    /// Where Redis is: `redis://host:6379`, `rediss://` for TLS, with `user:password@` and `/1` for another database.
+    pub redis: Option<Secret>,
+    /// Where the other gateways reach this one: a name or an address, with a port where it is not `server.port`.
+    pub address: Option<String>,
+    /// The same on all gateways of the cluster: 32 characters or more, as `openssl rand -hex 32` makes them.
+    pub secret: Option<Secret>,
+    /// A file that holds the secret instead.
+    pub secret_file: Option<AbsolutePath>,
 }
 
 /// Bounds of the gateway.

@@ -22,6 +22,7 @@ use metrics_exporter_prometheus::PrometheusHandle;
 
 use super::agents::Served;
 use super::allowed_origins::AllowedOrigins;
+use super::cluster::Member;
 use super::housekeeping::Housekeeping;
 use super::models;
 use super::notify::Notifier;
@@ -70,6 +71,8 @@ pub struct Gateway {
     pub tools: ToolBridge,
     pub spawner: Spawner,
     pub metrics: PrometheusHandle,
+    /// Where it is one of several gateways.
+    pub member: Option<Member>,
 }
 
 impl Gateway {
@@ -90,9 +93,13 @@ impl Gateway {
             tools,
             spawner,
             metrics,
+            member,
         } = self;
         let mut signals = Signals::new().context("cannot listen to signals")?;
         let notifier = Notifier::new(&context.config.environment);
+        if let Some(member) = &member {
+            member.join(&sessions).await?;
+        }
         let stop = Stop::default();
         let mut serving = pin!(serve_all(server, app, further, stop.clone()));
         let mut beating = pin!(notifier.beat());
@@ -100,6 +107,7 @@ impl Gateway {
         let mut cleaning = pin!(housekeeping.keep());
         let mut retiring = pin!(retiring.keep());
         let mut withdrawal = pin!(withdrawal.keep());
+        let mut membership = pin!(keep_membership(member.as_ref(), &sessions));
         let mut look = tokio::time::interval(LOOK);
         notifier.ready();
         loop {
@@ -111,6 +119,7 @@ impl Gateway {
                 () = &mut cleaning => {}
                 () = &mut retiring => {}
                 () = &mut withdrawal => {}
+                () = &mut membership => {}
                 _ = look.tick() => upkeep.look(),
                 told = signals.next() => match told {
                     Told::Reload => upkeep.reload(context),
@@ -121,6 +130,9 @@ impl Gateway {
         tracing::info!(seconds = context.config.settings.server.drain.0.as_secs(), "draining");
         upkeep.readiness.drain();
         notifier.stopping();
+        if let Some(member) = &member {
+            member.drain(&sessions).await;
+        }
         stop.drain.cancel();
         acp.drain();
         responses.drain();
@@ -134,6 +146,7 @@ impl Gateway {
             } => Some(drained),
             () = drain => None,
             () = &mut beating => None,
+            () = &mut membership => None,
             () = signals.stop() => return Ok(ExitCode::Cancelled),
         };
         let orderly = async {
@@ -155,12 +168,23 @@ impl Gateway {
                 tap.close();
             }
             upkeep.exchanges.settle().await;
+            if let Some(member) = &member {
+                member.leave().await;
+            }
             spawner.shut_down().await;
         };
         tokio::select! {
             () = orderly => Ok(ExitCode::Success),
             () = signals.stop() => Ok(ExitCode::Cancelled),
         }
+    }
+}
+
+/// For ever; without a cluster there is nothing to keep.
+async fn keep_membership(member: Option<&Member>, sessions: &Sessions) {
+    match member {
+        Some(member) => member.keep(sessions).await,
+        None => std::future::pending().await,
     }
 }
 

@@ -169,7 +169,7 @@ impl Head {
 fn failure_code(kind: Kind) -> &'static str {
     match kind {
         Kind::RateLimited { .. } | Kind::QueueFull { .. } | Kind::Provider => "rate_limit_exceeded",
-        Kind::Unavailable { .. } | Kind::StoreFull | Kind::Internal => "server_error",
+        Kind::Unavailable { .. } | Kind::Elsewhere { .. } | Kind::StoreFull | Kind::Internal => "server_error",
         _ => "invalid_prompt",
     }
 }

@@ -6,7 +6,7 @@ use super::{Found, Sessions, Viewer};
 use crate::error::Error;
 use crate::model::SessionId;
 use crate::session::overview::{ListWatch, SessionStatus, SessionView, Watchers};
-use crate::store::{SessionRecord, StoreError};
+use crate::store::SessionRecord;
 
 impl Sessions {
     /// The sessions that `viewer` may see, live or stored; the newest change first.
@@ -44,10 +44,7 @@ impl Sessions {
     /// Ends the session and forgets it, its record and its log.
     pub async fn remove(&self, id: SessionId, viewer: &Viewer) -> Result<(), Error> {
         let unknown = || Error::UnknownSession(id.to_string());
-        let record = self.store().record(id).await.map_err(|error| match error {
-            StoreError::Unknown(_) => unknown(),
-            other => Error::Store(other),
-        })?;
+        let record = self.stored(id).await?;
         if !viewer.may_see(&record.principal) {
             return Err(unknown());
         }
@@ -57,6 +54,9 @@ impl Sessions {
                 Found::Taken(mut tenancy) => drop(tenancy.changed().await),
                 Found::Free(lease) => {
                     self.store().delete(id).await?;
+                    if let Some(directory) = &self.directory {
+                        directory.release(id).await;
+                    }
                     self.overview.remove(id, record.principal);
                     drop(lease);
                     return Ok(());
