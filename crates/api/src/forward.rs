@@ -37,7 +37,7 @@ use self::peer::Peer;
 use self::signature::Seal;
 pub(crate) use self::signature::{HEADER, Hop};
 use crate::keys::KeyLease;
-use crate::problem::{Kind, Problem};
+use crate::problem::{Kind, PassOn, Problem};
 
 /// Where the other gateways are reached.
 pub trait Peers: Send + Sync {
@@ -133,9 +133,7 @@ pub(crate) async fn pass_on(State(forwarding): State<Arc<Forwarding>>, request: 
     let copy = KeptCopy::of(&body);
     parts.extensions.insert(copy.release());
     let response = next.run(Request::from_parts(parts, Body::from(body))).await;
-    let Some(Kind::Elsewhere { node }) = response.extensions().get::<Problem>().map(|problem| problem.kind) else {
-        return response;
-    };
+    let Some(PassOn(node)) = response.extensions().get().copied() else { return response };
     // Nothing has begun where the session is elsewhere, so that the body is still there.
     let Some(body) = copy.take() else { return response };
     forwarding.pass(node, kept, body).await.unwrap_or_else(IntoResponse::into_response)

@@ -124,6 +124,7 @@ pub(crate) fn plain_json(problem: &Problem, id: &RequestId) -> Vec<u8> {
 pub fn json_response(problem: &Problem, body: Vec<u8>) -> Response {
     let mut response = Response::new(Body::from(body));
     *response.status_mut() = problem.kind.status();
+    problem.mark(&mut response);
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     if let Some(wait) = problem.kind.retry_after() {

@@ -48,12 +48,13 @@ use self::refusals::Refusals;
 use self::refused_body::PendingBody;
 use self::response_watch::Revocation;
 use self::socket_requests::SocketRequests;
+pub use self::ticket::SharedTickets;
 use self::ticket::{Ticket, Tickets};
 use crate::admin::operator::RefusedOrigin;
 use crate::forward::{ClientAddress, Forwarded, Forwarding, Hop};
 use crate::frontend::{Media, Render, rendered};
 use crate::identity::{Identity, RequestId};
-use crate::keys::{KeyLease, KeyRing};
+use crate::keys::{Digest, KeyLease, KeyRing};
 use crate::path_key::PathKey;
 use crate::problem::{Kind, Problem};
 use crate::server::{Declined, Peer, log_refused};
@@ -75,6 +76,8 @@ pub struct GuardConfig {
     pub bodies: BodyLimits,
     /// Where this gateway is one of several.
     pub forwarding: Option<Arc<Forwarding>>,
+    /// The same for its tickets.
+    pub tickets: Option<Arc<dyn SharedTickets>>,
 }
 
 impl Default for GuardConfig {
@@ -88,6 +91,7 @@ impl Default for GuardConfig {
             failure_rate: Rate { requests: 20, window: minute },
             bodies: BodyLimits::default(),
             forwarding: None,
+            tickets: None,
         }
     }
 }
@@ -166,7 +170,7 @@ impl Guard {
             proxies: config.proxies,
             rates: Arc::new(RateLimiter::new(config.rate, config.counted, config.failure_rate)),
             keys,
-            tickets: Tickets::default(),
+            tickets: Tickets::new(config.tickets),
             refusals: Refusals::default(),
             bodies: Bodies::new(config.bodies),
             meters: Arc::default(),
@@ -189,8 +193,8 @@ impl Guard {
     }
 
     /// A ticket in the place of the key that came with a request.
-    pub fn ticket(&self, lease: &KeyLease) -> Result<Ticket, Problem> {
-        self.tickets.issue(lease)
+    pub async fn ticket(&self, lease: &KeyLease) -> Result<Ticket, Problem> {
+        self.tickets.issue(lease).await
     }
 
     /// Origins whose pages were refused of late.
@@ -279,7 +283,7 @@ impl Guard {
                 return Ok(Admitted::Open);
             }
             Entry::Keyed(keyed) => (keyed, None),
-            Entry::WebSocket => (KeyedEntry::json(BodySize::Small), ticket::of_request(request)),
+            Entry::WebSocket => (KeyedEntry::json(BodySize::Small), self.redeem_ticket(request).await),
         };
         let (lease, identity) = self.check_key(client, request, ticket, marks)?;
         let principal = identity.principal.clone();
@@ -338,7 +342,7 @@ impl Guard {
         &self,
         client: IpAddr,
         request: &Request,
-        ticket: Option<&str>,
+        ticket: Option<Digest>,
         marks: &mut Marks,
     ) -> Result<(KeyLease, Identity), Problem> {
         let refusal = match self.find_key(request, ticket) {
@@ -360,9 +364,19 @@ impl Guard {
         }
     }
 
-    fn find_key(&self, request: &Request, ticket: Option<&str>) -> Result<(KeyLease, Identity), Problem> {
+    /// The key that the ticket of a request stands for. A request that has a key as well does not use it up.
+    async fn redeem_ticket(&self, request: &mut Request) -> Option<Digest> {
         let in_path = request.extensions().get().map(|PathKey(digest)| *digest);
-        let digest = credential::digest(request.headers(), in_path)?.or_else(|| self.tickets.redeem(ticket?));
+        if !matches!(credential::digest(request.headers(), in_path), Ok(None)) {
+            return None;
+        }
+        let ticket = ticket::of_request(request)?.to_owned();
+        self.tickets.redeem(&ticket).await
+    }
+
+    fn find_key(&self, request: &Request, ticket: Option<Digest>) -> Result<(KeyLease, Identity), Problem> {
+        let in_path = request.extensions().get().map(|PathKey(digest)| *digest);
+        let digest = credential::digest(request.headers(), in_path)?.or(ticket);
         let message = match digest.map(|digest| KeyLease::take(digest, &self.keys)) {
             Some(Some(leased)) => return Ok(leased),
             Some(None) => "invalid API key: it is unknown or was revoked; `gembridge keys list` shows the valid ones",

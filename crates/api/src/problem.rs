@@ -73,6 +73,13 @@ impl Problem {
         }
     }
 
+    /// Leaves in its response where the request is to be passed on to.
+    pub(crate) fn mark(&self, response: &mut Response) {
+        if let Kind::Elsewhere { node } = self.kind {
+            response.extensions_mut().insert(PassOn(node));
+        }
+    }
+
     pub fn invalid(param: impl Into<String>, message: impl Into<String>) -> Self {
         Self { kind: Kind::Invalid, message: message.into(), param: Some(param.into()) }
     }
@@ -146,10 +153,15 @@ impl Kind {
     }
 }
 
+/// In the extensions of a response, whoever has written it: the request is to be passed on to this gateway.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PassOn(pub NodeId);
+
 impl IntoResponse for Problem {
     /// A status and the problem itself, in the response's extensions: the guard renders it there.
     fn into_response(self) -> Response {
         let mut response = self.kind.status().into_response();
+        self.mark(&mut response);
         response.extensions_mut().insert(self);
         response
     }

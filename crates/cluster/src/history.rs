@@ -35,12 +35,11 @@ impl HistoryIndex for Histories {
     }
 
     fn remember(&self, owner: &Owner, history: Mark) -> BoxFuture<'static, ()> {
-        let mut set = redis::cmd("SET");
-        set.arg(self.0.name(owner, history)).arg(self.0.node.to_string());
-        set.arg("PX").arg(u64::try_from(KEEP.as_millis()).unwrap_or(u64::MAX));
+        let keep = u64::try_from(KEEP.as_millis()).unwrap_or(u64::MAX);
+        let note = redis::Cmd::pset_ex(self.0.name(owner, history), self.0.node.to_string(), keep);
         let cluster = Arc::clone(&self.0);
         Box::pin(async move {
-            let noting = cluster.link.ask(|mut redis| async move { set.query_async::<()>(&mut redis).await });
+            let noting = cluster.link.ask(|mut redis| async move { note.query_async::<()>(&mut redis).await });
             match tokio::time::timeout(PATIENCE, noting).await {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => tracing::debug!(%error, "a history was not noted for the other gateways"),
@@ -53,7 +52,6 @@ impl HistoryIndex for Histories {
 impl Cluster {
     fn name(&self, owner: &Owner, history: Mark) -> String {
         let (principal, agent) = (owner.principal.as_str().as_bytes(), owner.agent.as_str().as_bytes());
-        let model = owner.model.as_deref().unwrap_or_default().as_bytes();
-        history_key(&hash(&self.histories, &[principal, agent, model, &history.to_bytes()]))
+        history_key(&hash(&self.histories, &[principal, agent, &history.to_bytes()]))
     }
 }

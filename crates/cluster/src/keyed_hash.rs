@@ -20,6 +20,10 @@ pub enum Purpose {
     Forwarding,
     /// Names of histories in Redis.
     Histories,
+    /// Tickets, each good for one WebSocket.
+    Tickets,
+    /// Entries of the lists that all gateways have.
+    Lists,
     /// How histories are hashed in memory, the same on every gateway.
     Fingerprints,
 }
@@ -29,6 +33,8 @@ impl Purpose {
         match self {
             Self::Forwarding => b"gembridge forwarding",
             Self::Histories => b"gembridge histories",
+            Self::Tickets => b"gembridge tickets",
+            Self::Lists => b"gembridge lists",
             Self::Fingerprints => b"gembridge fingerprints",
         }
     }

@@ -10,6 +10,8 @@ mod lease;
 mod link;
 mod membership;
 mod node;
+mod shared_list;
+mod tickets;
 
 pub use error::ClusterError;
 pub use history::Histories;
@@ -18,3 +20,4 @@ pub use lease::{LEASE, MARGIN, NodeLease, RENEWAL};
 pub use link::{Link, Reached};
 pub use membership::{Cluster, ClusterConfig, Renewed};
 pub use node::{Load, Node, NodeInfo};
+pub use shared_list::{Changes, EntryId};

@@ -13,6 +13,7 @@ use crate::keyed_hash::{ClusterSecret, Purpose};
 use crate::lease::{LEASE, NodeLease, RENEWAL};
 use crate::link::Link;
 use crate::node::{Load, Node, NodeInfo};
+use crate::shared_list::hex;
 
 /// How every key of ours in Redis begins.
 const PREFIX: &str = "gembridge:";
@@ -50,6 +51,8 @@ struct State {
     lease: NodeLease,
     /// The gateways that lived at the last renewal, this one among them.
     nodes: BTreeMap<NodeId, NodeInfo>,
+    /// How often a shared list had changed then.
+    lists: u64,
 }
 
 /// What a renewal came to.
@@ -72,7 +75,7 @@ impl Cluster {
             secret,
             info: NodeInfo { address, version, started: now(), load: Load::default() },
             process: Uuid::now_v7().to_string(),
-            state: Mutex::new(State { lease: NodeLease::None, nodes: BTreeMap::new() }),
+            state: Mutex::new(State { lease: NodeLease::None, nodes: BTreeMap::new(), lists: 0 }),
         }
     }
 
@@ -90,26 +93,23 @@ impl Cluster {
         self.renew("join", load).await.map(drop)
     }
 
-    /// Renews the lease for ever, and connects again where the connection is gone. `begun` is told when the others cannot
-    /// have known of this gateway for a while.
-    pub async fn keep(&self, load: impl Fn() -> Load, begun: impl AsyncFn()) {
+    /// Renews the lease for ever, and connects again where the connection is gone. `renewed` is told of each renewal.
+    pub async fn keep(&self, load: impl Fn() -> Load, renewed: impl AsyncFn(Renewed)) {
         let mut tick = tokio::time::interval(RENEWAL);
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut told: Option<ClusterError> = None;
         loop {
             tick.tick().await;
-            let renewed = match self.link.connect().await {
+            let outcome = match self.link.connect().await {
                 Ok(()) => self.renew("renew", load()).await,
                 Err(error) => Err(error),
             };
-            match renewed {
-                Ok(renewed) => {
+            match outcome {
+                Ok(how) => {
                     if told.take().is_some() {
                         tracing::info!("Redis answers again");
                     }
-                    if renewed == Renewed::Begun {
-                        begun().await;
-                    }
+                    renewed(how).await;
                 }
                 // Each reason once: it may stay for hours.
                 Err(error) if told.as_ref() == Some(&error) => {}
@@ -136,6 +136,11 @@ impl Cluster {
         if let Err(error) = self.link.run::<i64>(&call).await {
             tracing::warn!(%error, "the other gateways were not told of the end of this one");
         }
+    }
+
+    /// Moves whenever an entry of a shared list came or went, as of the last renewal.
+    pub fn lists_version(&self) -> u64 {
+        self.lock().lists
     }
 
     /// Whether others can know of what this gateway makes now.
@@ -165,7 +170,7 @@ impl Cluster {
         link.connect().await?;
         let script = Script::new(include_str!("scripts/nodes.lua"));
         let mut call = script.key(NODES);
-        call.arg(node_key(""));
+        call.key(list_key("version")).arg(node_key(""));
         let answer: Vec<redis::Value> = link.run(&call).await?;
         let Answer { time, nodes, .. } = Answer::read(&answer).ok_or_else(strange)?;
         Ok((nodes, skew(time)))
@@ -181,7 +186,8 @@ impl Cluster {
         let script = Script::new(include_str!("scripts/renew.lua"));
         let mut call = script.key(self.own_key());
         let lease = u64::try_from(LEASE.as_millis()).unwrap_or(u64::MAX);
-        call.key(NODES).arg(self.node.to_string()).arg(&self.process).arg(lease).arg(info).arg(how).arg(node_key(""));
+        call.key(NODES).key(list_key("version"));
+        call.arg(self.node.to_string()).arg(&self.process).arg(lease).arg(info).arg(how).arg(node_key(""));
         // Before it goes out: Redis counts from later.
         let sent = Instant::now();
         let answer: Vec<redis::Value> = self.link.run(&call).await?;
@@ -195,6 +201,7 @@ impl Cluster {
         }
         let mut state = self.lock();
         state.lease = state.lease.renewed(sent);
+        state.lists = answer.lists;
         state.nodes = answer.nodes.into_iter().map(|node| (node.id, node.info)).collect();
         Ok(answer.renewed)
     }
@@ -213,10 +220,11 @@ pub(crate) fn node_key(id: &str) -> String {
     format!("{PREFIX}node:{id}")
 }
 
-/// What the scripts answer: a word, the time, and then ids and what each gateway says of itself.
+/// What the scripts answer: a word, the time, how often a shared list changed, and then ids and what each gateway says of itself.
 struct Answer {
     renewed: Renewed,
     time: u64,
+    lists: u64,
     nodes: Vec<Node>,
 }
 
@@ -224,11 +232,12 @@ impl Answer {
     /// `None`: another process has the name.
     fn read(values: &[redis::Value]) -> Option<Self> {
         let text = |value: &redis::Value| redis::from_redis_value::<String>(value.clone()).ok();
-        let [word, time, nodes @ ..] = values else { return None };
+        let [word, time, lists, nodes @ ..] = values else { return None };
         let renewed = if text(word)? == "renewed" { Renewed::GoesOn } else { Renewed::Begun };
-        let time = redis::from_redis_value::<u64>(time.clone()).ok()?;
+        let number = |value: &redis::Value| redis::from_redis_value::<u64>(value.clone()).ok();
+        let (time, lists) = (number(time)?, number(lists)?);
         let nodes = nodes.chunks_exact(2).filter_map(|pair| Node::read(&text(&pair[0])?, &text(&pair[1])?));
-        Some(Self { renewed, time, nodes: nodes.collect() })
+        Some(Self { renewed, time, lists, nodes: nodes.collect() })
     }
 }
 
@@ -251,10 +260,13 @@ pub(crate) fn session_key(session: gembridge_core::model::SessionId) -> String {
 }
 
 pub(crate) fn history_key(digest: &[u8]) -> String {
-    use std::fmt::Write as _;
-    let mut key = format!("{PREFIX}history:");
-    for byte in &digest[..16] {
-        write!(key, "{byte:02x}").expect("writing to a String cannot fail");
-    }
-    key
+    format!("{PREFIX}history:{}", hex(&digest[..16]))
+}
+
+pub(crate) fn ticket_key(digest: &[u8]) -> String {
+    format!("{PREFIX}ticket:{}", hex(&digest[..16]))
+}
+
+pub(crate) fn list_key(list: &str) -> String {
+    format!("{PREFIX}list:{list}")
 }

@@ -56,7 +56,8 @@ pub trait Directory: Send + Sync {
     fn release(&self, session: SessionId) -> BoxFuture<'_, ()>;
 }
 
-/// Which gateway has the session that holds a history. Asked by [`crate::exchange::Exchanges`] alone, after its own index.
+/// Which gateway has the session that holds a history. The model of the owner does not matter here: gateways learn one by one
+/// that an agent does not have a model and answers with another, and the one that has the session knows. Asked by [`crate::exchange::Exchanges`] alone, after its own index.
 pub trait HistoryIndex: Send + Sync {
     /// The other gateway that has it. `None`: no other that lives has it.
     fn find(&self, owner: &Owner, history: Mark) -> BoxFuture<'_, Result<Option<NodeId>, DirectoryError>>;

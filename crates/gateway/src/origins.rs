@@ -14,7 +14,7 @@ const EXTENSIONS: [&str; 3] = ["chrome-extension", "moz-extension", "safari-web-
 /// One origin, as browsers write it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
-struct Origin(String);
+pub struct Origin(String);
 
 impl entries::Entry for Origin {
     const LIST: &'static str = "origins";

@@ -20,6 +20,7 @@ mod allowed_origins;
 mod retention;
 mod running;
 mod session_cap;
+mod shared_lists;
 mod signals;
 mod tap;
 mod tenant_driver;
@@ -87,7 +88,7 @@ pub fn serve(typed_hosts: &[HostName], tap: Option<&str>, context: &Context) -> 
     let event_loop = built.context("no event loop; check the limit of open files (`ulimit -n`)")?;
     let served = event_loop.block_on(async {
         let tools = tools::start(&context.profiles).await?;
-        let cluster = cluster::reach(&context.config.settings).await?;
+        let cluster = cluster::reach(&context.config).await?;
         let gateway = open(typed_hosts, tap, context, tools, cluster)?;
         gateway.run(context).await
     });
@@ -128,7 +129,8 @@ fn open(
     let port = addresses.first().map_or(settings.server.port.0, SocketAddr::port);
     let member = cluster.map(|settled| Member::new(settled, folders, port, &settings.sessions)).transpose()?;
     let forwarding = member.as_ref().map(Member::forwarding);
-    let guard_config = GuardConfig { forwarding, ..guard_config(settings, &reachable)? };
+    let tickets = member.as_ref().map(Member::tickets);
+    let guard_config = GuardConfig { forwarding, tickets, ..guard_config(settings, &reachable)? };
     let guard = Guard::new(guard_config, Arc::<FileKeys>::clone(&keys));
     let counted = metrics::install().context("cannot count what happens")?;
 
@@ -296,6 +298,7 @@ fn guard_config(settings: &Settings, reachable: &AllowedOrigins) -> Result<Guard
         counted: running::counted(limits),
         failure_rate: failures,
         forwarding: None,
+        tickets: None,
         bodies: BodyLimits { large: u32::try_from(limits.body.0).unwrap_or(u32::MAX), ..BodyLimits::default() },
     })
 }

@@ -43,7 +43,7 @@ impl Fault {
         Self { reason, message: message.into() }
     }
 
-    /// A problem that no client sees: the request is passed on to the gateway that has the session.
+    /// A problem that no client sees where the request can be passed on to the gateway that has the session.
     pub fn elsewhere(&self) -> Option<Problem> {
         match self.reason {
             Reason::Gateway(kind @ Kind::Elsewhere { .. }) => Some(Problem::new(kind, self.message.clone())),

@@ -131,7 +131,7 @@ fn protocol(offer: &Offer) -> Option<&str> {
     responses((status = 200, description = "`ticket`, and `expiresIn` in seconds"), (status = 401, description = "No key"))
 )]
 pub(super) async fn ticket(State(guard): State<Arc<Guard>>, Extension(lease): Extension<KeyLease>) -> Response<Body> {
-    match guard.ticket(&lease) {
+    match guard.ticket(&lease).await {
         Ok(ticket) => {
             let seconds = ticket.good_for.as_secs();
             let mut response = Json(json!({ "ticket": ticket.text, "expiresIn": seconds })).into_response();

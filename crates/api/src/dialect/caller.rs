@@ -144,9 +144,10 @@ impl Caller {
         if let Some(mark) = self.mark {
             plan.sent_as(SentRequest { mark, is_retry: self.is_retry });
         }
-        let observer = self.notes.clone().map(|notes| Box::new(Observer(notes)) as Box<dyn ExchangeObserver>);
-        let held = (self.memory.take(), self.copy.take());
-        self.dialects.exchanges.start(plan, observer, Some(Box::new(held)))
+        let copy = self.copy.take();
+        let observer = self.notes.clone().map(|notes| Box::new(Observer { notes, copy }) as Box<dyn ExchangeObserver>);
+        let memory = self.memory.take().map(|charge| Box::new(charge) as Box<dyn Send>);
+        self.dialects.exchanges.start(plan, observer, memory)
     }
 
     /// The response of an answer that is whole.
@@ -220,32 +221,38 @@ impl Caller {
 }
 
 /// Notes what becomes of the request for the access log and the metrics.
-struct Observer(RequestNotes);
+struct Observer {
+    notes: RequestNotes,
+    copy: Option<CopyRelease>,
+}
 
 impl ExchangeObserver for Observer {
     fn session(&self, session: SessionId) {
-        self.0.edit(|notes| notes.session = Some(session.to_string()));
+        if let Some(copy) = &self.copy {
+            copy.release();
+        }
+        self.notes.edit(|notes| notes.session = Some(session.to_string()));
     }
 
     fn first_piece(&self) {
-        self.0.first_token();
+        self.notes.first_token();
     }
 
     fn failed(&self, why: &str) {
-        self.0.edit(|notes| {
+        self.notes.edit(|notes| {
             notes.failure.get_or_insert_with(|| why.to_owned());
         });
     }
 
     fn ended(&self, tokens: Option<TokenCount>) {
-        self.0.edit(|notes| {
+        self.notes.edit(|notes| {
             notes.input_tokens = tokens.map(|tokens| tokens.input);
             notes.output_tokens = tokens.map(|tokens| tokens.output);
         });
     }
 
     fn queued(&self, waited: Duration) {
-        self.0.edit(|notes| notes.queued = Some(waited));
+        self.notes.edit(|notes| notes.queued = Some(waited));
     }
 }
 

@@ -8,18 +8,9 @@ use bytes::Bytes;
 #[derive(Clone)]
 pub(super) struct KeptCopy(Arc<Mutex<Option<Bytes>>>);
 
-/// Lets the copy go when it is dropped. A route that begins a turn holds it until then; any other drops it with its request.
+/// For a route that begins a turn: from then on the request is not passed on any more.
 #[derive(Clone)]
-pub(crate) struct CopyRelease(#[expect(dead_code, reason = "held, never read")] Arc<Release>);
-
-struct Release {
-    copy: KeptCopy,
-    /// Small ones stay until the route has answered: a route that forgets its request first can be passed on then.
-    is_large: bool,
-}
-
-/// A body of up to this size is worth no bookkeeping.
-const SMALL: usize = 64 << 10;
+pub(crate) struct CopyRelease(KeptCopy);
 
 impl KeptCopy {
     pub(super) fn of(body: &Bytes) -> Self {
@@ -27,9 +18,7 @@ impl KeptCopy {
     }
 
     pub(super) fn release(&self) -> CopyRelease {
-        let is_large =
-            self.0.lock().unwrap_or_else(PoisonError::into_inner).as_ref().is_some_and(|it| it.len() > SMALL);
-        CopyRelease(Arc::new(Release { copy: self.clone(), is_large }))
+        CopyRelease(self.clone())
     }
 
     pub(super) fn take(&self) -> Option<Bytes> {
@@ -37,10 +26,8 @@ impl KeptCopy {
     }
 }
 
-impl Drop for Release {
-    fn drop(&mut self) {
-        if self.is_large {
-            drop(self.copy.take());
-        }
+impl CopyRelease {
+    pub(crate) fn release(&self) {
+        drop(self.0.take());
     }
 }

@@ -1,11 +1,13 @@
-//! Tickets: each replaces, once and within thirty seconds, a key that a browser cannot send. All of them are behind
-//! [`Tickets`], so that several gateways can share them without a change elsewhere.
+//! Tickets: each replaces, once and within thirty seconds, a key that a browser cannot send. Several gateways share them, since
+//! the WebSocket may be opened at another one than the ticket was made at.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use axum::extract::Request;
 use axum::http::{Method, header};
+
+use gembridge_core::BoxFuture;
 
 use crate::keys::{Digest, Key, KeyLease};
 use crate::problem::{Kind, Problem};
@@ -22,8 +24,17 @@ pub struct Ticket {
     pub good_for: Duration,
 }
 
-#[derive(Default)]
+/// Tickets that any gateway of the cluster takes, each once. Both are digests.
+pub trait SharedTickets: Send + Sync {
+    /// Whether it could be kept.
+    fn put(&self, ticket: [u8; 32], key: [u8; 32], good_for: Duration) -> BoxFuture<'_, bool>;
+
+    /// The key that the ticket stands for; nobody else gets it after this.
+    fn take(&self, ticket: [u8; 32]) -> BoxFuture<'_, Option<[u8; 32]>>;
+}
+
 pub(super) struct Tickets {
+    shared: Option<Arc<dyn SharedTickets>>,
     waiting: Mutex<Vec<Waiting>>,
 }
 
@@ -31,18 +42,44 @@ struct Waiting {
     ticket: Digest,
     key: Digest,
     until: Instant,
+    place: Place,
+}
+
+/// Where a ticket is taken.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Here,
+    /// At any gateway; here it is only counted.
+    Anywhere,
 }
 
 impl Tickets {
-    pub(super) fn issue(&self, lease: &KeyLease) -> Result<Ticket, Problem> {
+    pub(super) fn new(shared: Option<Arc<dyn SharedTickets>>) -> Self {
+        Self { shared, waiting: Mutex::default() }
+    }
+
+    pub(super) async fn issue(&self, lease: &KeyLease) -> Result<Ticket, Problem> {
         let secret = Key::generate().map_err(|failure| {
             tracing::error!(%failure, "no randomness for a ticket");
             Problem::new(Kind::Internal, "cannot make a ticket: no randomness; the log has more under this request id")
         })?;
+        let (ticket, key) = (secret.digest(), lease.digest());
+        self.reserve(ticket, key)?;
+        if let Some(shared) = &self.shared
+            && shared.put(ticket.into_bytes(), key.into_bytes(), GOOD_FOR).await
+        {
+            let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(own) = waiting.iter_mut().find(|waiting| waiting.ticket.matches(&ticket)) {
+                own.place = Place::Anywhere;
+            }
+        }
+        Ok(Ticket { text: secret.expose().to_owned(), good_for: GOOD_FOR })
+    }
+
+    fn reserve(&self, ticket: Digest, key: Digest) -> Result<(), Problem> {
         let now = Instant::now();
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         waiting.retain(|ticket| ticket.until > now);
-        let key = lease.digest();
         let own = waiting.iter().filter(|ticket| ticket.key.matches(&key));
         if own.clone().count() >= MOST_OF_ONE_KEY {
             let oldest = own.map(|ticket| ticket.until).min().unwrap_or(now);
@@ -56,17 +93,27 @@ impl Tickets {
             let kind = Kind::Unavailable { retry_after: GOOD_FOR };
             return Err(Problem::new(kind, "too many unused tickets; try again in half a minute"));
         }
-        waiting.push(Waiting { ticket: secret.digest(), key, until: now + GOOD_FOR });
-        Ok(Ticket { text: secret.expose().to_owned(), good_for: GOOD_FOR })
+        waiting.push(Waiting { ticket, key, until: now + GOOD_FOR, place: Place::Here });
+        Ok(())
     }
 
     /// The key that a ticket stands for. It is used up by this.
-    pub(super) fn redeem(&self, ticket: &str) -> Option<Digest> {
-        let (now, given) = (Instant::now(), Digest::of(ticket.as_bytes()));
+    pub(super) async fn redeem(&self, ticket: &str) -> Option<Digest> {
+        let given = Digest::of(ticket.as_bytes());
+        match (self.take_own(given), &self.shared) {
+            (Some((key, Place::Here)), _) => Some(key),
+            (_, Some(shared)) => shared.take(given.into_bytes()).await.map(Digest::from_bytes),
+            (_, None) => None,
+        }
+    }
+
+    fn take_own(&self, given: Digest) -> Option<(Digest, Place)> {
+        let now = Instant::now();
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         waiting.retain(|ticket| ticket.until > now);
         let at = waiting.iter().position(|ticket| ticket.ticket.matches(&given))?;
-        Some(waiting.swap_remove(at).key)
+        let own = waiting.swap_remove(at);
+        Some((own.key, own.place))
     }
 }
 

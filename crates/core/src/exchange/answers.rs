@@ -403,7 +403,8 @@ impl Exchange {
                     let mark = fingerprint.mark();
                     self.exchanges.conversations.remember(&owner, mark, turn.held());
                     if let Some(cluster) = &self.exchanges.cluster {
-                        self.choices[answer].stage = Stage::Noting(cluster.remember(&owner, mark), finish);
+                        let noting = cluster.remember(&owner, mark);
+                        self.choices[answer].stage = Stage::Noting(noting, finish);
                         return;
                     }
                 }

@@ -4,15 +4,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gembridge_api::forward::{Forwarding, Peers};
-use gembridge_cluster::{Cluster, ClusterConfig, Histories, Load, Purpose};
+use gembridge_api::guard::SharedTickets;
+use gembridge_cluster::{Cluster, ClusterConfig, Histories, Load, Purpose, Renewed};
 use gembridge_core::BoxFuture;
 use gembridge_core::directory::{HistoryIndex, NodeId};
 use gembridge_core::exchange::FINGERPRINT_KEY;
 use gembridge_core::session::{Sessions, Viewer};
 
+use super::shared_lists::{self, SharedLists};
 use crate::cluster::{self, Settled};
-use crate::config::Folders;
-use crate::config::settings::{SessionSettings, Settings};
+use crate::config::settings::SessionSettings;
+use crate::config::{Config, Folders};
 use crate::exit::CommandError;
 
 /// Sessions on disk that are told to an empty directory; the newest first.
@@ -25,13 +27,16 @@ const SPARE: Duration = Duration::from_hours(24);
 pub struct Member {
     cluster: Arc<Cluster>,
     forwarding: Arc<Forwarding>,
+    lists: SharedLists,
 }
 
 /// Where Redis is asked for the first time: whatever is wrong with it is told before anything is started.
-pub async fn reach(settings: &Settings) -> Result<Option<Settled>, CommandError> {
-    let Some(settled) = cluster::settle(&settings.cluster)? else { return Ok(None) };
+/// A gateway that has no keys yet takes those of the others, and makes none of its own.
+pub async fn reach(config: &Config) -> Result<Option<Settled>, CommandError> {
+    let Some(settled) = cluster::settle(&config.settings.cluster)? else { return Ok(None) };
     let reached = settled.link.server().await.map_err(|error| cluster::unusable(&error))?;
     tracing::info!(server = reached.server, "the gateways of the cluster share their state there");
+    shared_lists::take_first(&settled, &config.folders).await?;
     Ok(Some(settled))
 }
 
@@ -57,11 +62,15 @@ impl Member {
         let cluster = Arc::new(Cluster::new(link, config));
         let key = cluster.secret().derive(Purpose::Forwarding);
         let forwarding = Forwarding::new(node, key, Arc::new(Addresses(Arc::clone(&cluster))));
-        Ok(Self { cluster, forwarding })
+        Ok(Self { cluster, forwarding, lists: SharedLists::new(folders) })
     }
 
     pub fn forwarding(&self) -> Arc<Forwarding> {
         Arc::clone(&self.forwarding)
+    }
+
+    pub fn tickets(&self) -> Arc<dyn SharedTickets> {
+        Arc::new(Tickets(Arc::clone(&self.cluster)))
     }
 
     pub fn directory(&self) -> Arc<Cluster> {
@@ -78,14 +87,21 @@ impl Member {
 
     pub async fn join(&self, sessions: &Sessions) -> Result<(), CommandError> {
         self.cluster.join(load(sessions)).await.map_err(|error| cluster::unusable(&error))?;
-        self.announce(sessions).await;
+        self.renewed(Renewed::Begun, sessions).await;
         tracing::info!(node = %self.cluster.node(), "joined the cluster");
         Ok(())
     }
 
     /// For ever.
     pub async fn keep(&self, sessions: &Sessions) {
-        self.cluster.keep(|| load(sessions), async || self.announce(sessions).await).await;
+        self.cluster.keep(|| load(sessions), async |how| self.renewed(how, sessions).await).await;
+    }
+
+    async fn renewed(&self, how: Renewed, sessions: &Sessions) {
+        if how == Renewed::Begun {
+            self.announce(sessions).await;
+        }
+        self.lists.keep(&self.cluster, how).await;
     }
 
     pub async fn drain(&self, sessions: &Sessions) {
@@ -109,6 +125,19 @@ impl Member {
         if let Err(error) = told {
             tracing::warn!(%error, "not all sessions on disk were told to the other gateways");
         }
+    }
+}
+
+/// A ticket that cannot be kept in Redis is good at the gateway that made it.
+struct Tickets(Arc<Cluster>);
+
+impl SharedTickets for Tickets {
+    fn put(&self, ticket: [u8; 32], key: [u8; 32], good_for: Duration) -> BoxFuture<'_, bool> {
+        Box::pin(async move { self.0.put_ticket(&ticket, &key, good_for).await.is_ok() })
+    }
+
+    fn take(&self, ticket: [u8; 32]) -> BoxFuture<'_, Option<[u8; 32]>> {
+        Box::pin(async move { self.0.take_ticket(&ticket).await.ok().flatten() })
     }
 }
 

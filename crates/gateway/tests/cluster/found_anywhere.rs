@@ -133,8 +133,22 @@ fn an_acp_client_comes_back_to_its_session_through_another_gateway() {
     let mut client = Client::known(b, &format!("/acp?session={id}"));
     let (messages, end) = client.turn(&id, "count");
     end.unwrap();
-    let told = messages.iter().any(|message| message.to_string().contains("This is turn 2 of the session."));
-    assert!(told, "{messages:#?}");
+    let pieces = messages.iter().filter_map(|message| message["params"]["update"]["content"]["text"].as_str());
+    let told: String = pieces.collect();
+    assert!(told.contains("This is turn 2 of the session."), "{messages:#?}");
+}
+
+#[test]
+fn s7_a_ticket_opens_one_websocket_at_any_gateway() {
+    let three = Three::start();
+    let [a, b, c] = &three.gateways[..] else { unreachable!() };
+    for (gateway, again) in [(b, c), (a, b)] {
+        let ticket = post_json(a, "/acp/ticket", &json!({}))["ticket"].as_str().unwrap().to_owned();
+        let path = format!("/acp?ticket={ticket}");
+        assert!(Client::connect_to(gateway.address, "", &path).is_ok());
+        assert_eq!(Client::connect_to(again.address, "", &path).err(), Some(401), "it is used up");
+        assert_eq!(Client::connect_to(a.address, "", &path).err(), Some(401));
+    }
 }
 
 #[test]

@@ -10,3 +10,4 @@ mod gateways;
 mod membership;
 mod redis_faults;
 mod redis_server;
+mod shared_keys;
