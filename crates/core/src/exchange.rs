@@ -40,7 +40,7 @@ use std::sync::Arc;
 
 use tokio_util::task::TaskTracker;
 
-pub use answers::{Exchange, ExchangeMeta};
+pub use answers::Exchange;
 pub use catalog::{Catalog, CatalogConfig, Certainty, Entry, Resolved, UnknownModels, Unlisted};
 pub use conversations::{Claim, ConversationLimits, Conversations, Held, Owner};
 pub use error::{ExchangeError, Field};
@@ -54,7 +54,7 @@ pub use request::{
     AtOnce, CallIds, CallRef, CallResult, Counts, FollowUp, NamedSession, OfferedTool, Request, TokenLimit, ToolChoice,
     Tools,
 };
-pub use sink::{AnswerPlace, AnswerSink, Finish, Piece};
+pub use sink::{AnswerPlace, AnswerSink, ExchangeMeta, Finish, Piece};
 pub use token_count::TokenCount;
 
 use self::repeats::Repeats;

@@ -14,7 +14,7 @@ use super::plan::{AnswerPlan, Plan};
 use super::queue_clock::QueueClock;
 use super::repeats::SentRequest;
 use super::required_output::Unmet;
-use super::sink::{AnswerPieces, AnswerPlace, AnswerSink, Finish, Piece, PieceQueue};
+use super::sink::{AnswerPieces, AnswerPlace, AnswerSink, ExchangeMeta, Finish, Piece, PieceQueue};
 use super::start::{RetryContext, StartedAnswer, ask_again, begin, refuse_calls};
 use super::started_turn::StartedTurn;
 use super::token_count::{TokenCount, TokenTally};
@@ -22,7 +22,7 @@ use super::turn_reader::TurnReader;
 use crate::BoxFuture;
 use crate::error::Error;
 use crate::log::Batch;
-use crate::model::{CallId, Failure, Prompt, SessionId, ToolReturn};
+use crate::model::{CallId, Failure, Prompt, ToolReturn};
 
 /// One request that is being answered. Dropped before its end, its turns are abandoned.
 pub struct Exchange {
@@ -45,19 +45,6 @@ pub struct Exchange {
     pieces: PieceQueue,
     is_done: bool,
     is_closed: bool,
-}
-
-/// What is known of the answers once they have begun.
-#[derive(Clone, Debug, Default)]
-pub struct ExchangeMeta {
-    /// That of the first answer: a client can go on with one.
-    pub session: Option<SessionId>,
-    /// Old messages that the agent was not told.
-    pub left_out: usize,
-    /// The agent refused the model, and its default answers.
-    pub default_model: bool,
-    /// The request was sent before: it is answered by the turn that it began then.
-    pub repeated: bool,
 }
 
 /// One answer.

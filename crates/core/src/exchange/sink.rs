@@ -41,6 +41,19 @@ pub struct AnswerPlace {
     pub after: Seq,
 }
 
+/// What is known of the answers once they have begun.
+#[derive(Clone, Debug, Default)]
+pub struct ExchangeMeta {
+    /// That of the first answer: a client can go on with one.
+    pub session: Option<SessionId>,
+    /// Old messages that the agent was not told.
+    pub left_out: usize,
+    /// The agent refused the model, and its default answers.
+    pub default_model: bool,
+    /// The request was sent before: it is answered by the turn that it began then.
+    pub repeated: bool,
+}
+
 /// How an answer ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Finish {

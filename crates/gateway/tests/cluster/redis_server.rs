@@ -61,9 +61,10 @@ impl RedisServer {
     fn try_ask(&self, command: &str) -> Option<String> {
         let mut stream = TcpStream::connect(self.address).ok()?;
         stream.write_all(format!("{command}\r\nQUIT\r\n").as_bytes()).ok()?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).ok()?;
-        Some(answer)
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).ok()?;
+        // What it dumps is no text.
+        Some(String::from_utf8_lossy(&answer).into_owned())
     }
 
     /// The value of a field of `INFO`.
