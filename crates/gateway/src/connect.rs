@@ -13,7 +13,7 @@ mod tls;
 
 pub use address::{Address, Credential, Scheme};
 pub use dial::{Target, Trust};
-pub use folder::{EditorFolders, Untrusted};
+pub use folder::{EditorFolders, TrustLists, Untrusted};
 pub use tls::connector as tls;
 
 use std::path::Path;

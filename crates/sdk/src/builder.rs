@@ -298,6 +298,9 @@ impl AdapterBuilder {
         environment.extend(self.environment.clone());
         let helper = HelperProgram::find(self.helper.as_deref(), &environment)?;
         let mut profile = self.agent.profile()?;
+        if self.workspace.is_none() {
+            self.agent.leave_out_folder(&mut profile);
+        }
         self.adjust(&mut profile, &environment);
         let program = match &self.program {
             Some(program) => program.clone(),

@@ -43,6 +43,14 @@ pub fn prompt(params: Option<&RawValue>) -> Result<Prompt, Refusal> {
     Ok(Prompt::new(content))
 }
 
+/// The folder in which the session of a first prompt shall work. Nearly no prompt names one, so it is looked for before the
+/// prompt is read a second time.
+pub fn work_in(params: Option<&RawValue>) -> Option<String> {
+    let text = params?.get();
+    memchr::memmem::find(text.as_bytes(), b"\"work_in\"")?;
+    self::params::<wire::WithWorkIn>(params).ok()?.meta?.gembridge?.work_in
+}
+
 fn block(raw: &RawValue) -> Result<Content, Refusal> {
     let unread = |error: serde_json::Error| Refusal::params(format!("a block of `prompt` cannot be read: {error}"));
     let block: wire::Block = serde_json::from_str(raw.get()).map_err(unread)?;

@@ -6,5 +6,5 @@ mod request;
 pub use content::{Block, Resource};
 pub use request::{
     CancelRequest, Extensions, ForSession, Initialize, ListSessions, McpServer, NewSession, Outcome, Permission,
-    Prompt, ReplayWish, SessionsWish, SetMode, SetModel, SetOption, Wishes, WithWishes,
+    Prompt, ReplayWish, SessionsWish, SetMode, SetModel, SetOption, Wishes, WithWishes, WithWorkIn,
 };

@@ -1,5 +1,6 @@
 //! What the rest of the program holds of a session: an address to send commands to.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use tokio::sync::{mpsc, oneshot};
@@ -92,6 +93,11 @@ pub enum Command {
     /// Notes that the answer that begins after this entry was deleted.
     DeleteAnswer {
         after: Seq,
+        reply: oneshot::Sender<Result<(), Error>>,
+    },
+    /// Moves a session in which nothing was said yet into a folder. Answered when its agent of before has let go of it.
+    WorkIn {
+        folder: PathBuf,
         reply: oneshot::Sender<Result<(), Error>>,
     },
     /// Closes the session at its agent if nothing runs or waits in it, whoever follows it. Answered when the agent has
@@ -363,6 +369,12 @@ impl SessionHandle {
     /// The answer that begins after this entry is not to be had by its name any more, also not after a restart.
     pub async fn delete_answer(&self, after: Seq) -> Result<(), Error> {
         self.ask(|reply| Command::DeleteAnswer { after, reply }).await
+    }
+
+    /// Lets the session work in this folder, with what holds for sessions there, before anything was said in it. Refused
+    /// afterwards: its agent would remember another place. Whether the folder may be worked in is for the caller to know.
+    pub async fn work_in(&self, folder: PathBuf) -> Result<(), Error> {
+        self.ask(|reply| Command::WorkIn { folder, reply }).await
     }
 
     /// Closes the session at its agent while it is idle; refused as busy otherwise. Those who follow it notice nothing: its

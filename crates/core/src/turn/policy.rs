@@ -1,6 +1,6 @@
 //! What is decided about a permission before any person is asked.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::model::{Answer, Ask, AskBody, Subject, ToolKind};
 
@@ -11,7 +11,14 @@ pub struct PermissionPolicy {
     auto: Vec<ToolKind>,
     otherwise: Otherwise,
     /// What holds instead for a session that works in a folder of its own.
-    in_folders: Option<Box<Self>>,
+    in_folders: Option<Box<InFolders>>,
+}
+
+/// The rules of sessions that work in folders of their own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct InFolders {
+    named: Vec<(PathBuf, PermissionPolicy)>,
+    others: PermissionPolicy,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,10 +56,10 @@ impl PermissionPolicy {
         Self { auto: Vec::new(), otherwise, in_folders: None }
     }
 
-    /// The same, with another for sessions that work in a folder of their own.
+    /// The same, with another for sessions that work in a folder of their own: that of the folder, or that of all others.
     #[must_use]
-    pub fn but_in_folders(mut self, other: Self) -> Self {
-        self.in_folders = Some(Box::new(other));
+    pub fn but_in_folders(mut self, named: impl IntoIterator<Item = (PathBuf, Self)>, others: Self) -> Self {
+        self.in_folders = Some(Box::new(InFolders { named: named.into_iter().collect(), others }));
         self
     }
 
@@ -60,7 +67,10 @@ impl PermissionPolicy {
     #[must_use]
     pub fn of_session(self, workspace: Option<&Path>) -> Self {
         match (workspace, self.in_folders) {
-            (Some(_), Some(in_folders)) => *in_folders,
+            (Some(workspace), Some(in_folders)) => {
+                let InFolders { named, others } = *in_folders;
+                named.into_iter().find(|(folder, _)| folder == workspace).map_or(others, |(_, policy)| policy)
+            }
             (_, in_folders) => Self { in_folders, ..self },
         }
     }

@@ -158,9 +158,13 @@ pub struct ConnectArgs {
     #[arg(long, value_name = "FILE")]
     pub key_file: Option<PathBuf>,
     /// Trusts the folder that the client opens, as `gembridge trust add` does, so that your agent works in it with its tools.
-    /// Without it the agent works in folders that are trusted already, and says so in the session where it does not.
+    /// Without it the agent works in folders that are trusted already, and the client asks you about others.
     #[arg(long)]
     pub trust: bool,
+    /// Leaves out the folder that the client names: for programs without a project. The agent works where its gateway has it
+    /// work.
+    #[arg(long, conflicts_with = "trust")]
+    pub no_folder: bool,
     /// The certificate authority, as PEM, that a `wss://` gateway's certificate must come from, instead of those that this
     /// machine trusts.
     #[arg(long, value_name = "FILE")]

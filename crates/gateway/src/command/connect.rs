@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::cli::args::ConnectArgs;
 use crate::config::variables::CLIENT_KEY;
-use crate::connect::{self, Address, Credential, EditorFolders, Scheme, Target, Trust, Untrusted};
+use crate::connect::{self, Address, Credential, EditorFolders, Scheme, Target, Trust, TrustLists, Untrusted};
 use crate::exit::{CommandError, CommandResult};
 use crate::{keys, local_address, local_secret};
 
@@ -17,9 +17,12 @@ pub fn run(args: &ConnectArgs, context: &Context) -> CommandResult {
     let (credential, source) = credential(args, &address, context)?;
     let trust = trust(args, &address, source, context)?;
     let folders = match source {
+        _ if args.no_folder => EditorFolders::LeftOut,
         KeySource::Own => {
-            let untrusted = if args.trust { Untrusted::Add } else { Untrusted::Tell };
-            EditorFolders::Trusted { config: context.config.folders.config.clone(), untrusted }
+            let untrusted = if args.trust { Untrusted::Add } else { Untrusted::Ask };
+            let folders = &context.config.folders;
+            let lists = TrustLists { config: folders.config.clone(), state: folders.state.clone() };
+            EditorFolders::Trusted { lists, untrusted }
         }
         KeySource::Named if args.trust => {
             let why = "`--trust` is for your own gateway with your own key; leave `GEMBRIDGE_KEY` and `--key-file` out";

@@ -1,12 +1,19 @@
 //! The folders in which the operator lets agents work: `trust.toml` of the config folder.
 
+use std::fs;
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use gembridge_core::model::SessionId;
 use serde::Serialize;
 use toml::Value;
 
 use super::entries::{self, Entries, Report};
 use super::error::ConfigError;
+use super::folders::ensure_private;
+use super::private_file;
 
 /// One folder, under its real name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -77,6 +84,42 @@ pub fn add(config_folder: &Path, folder: &Path) -> Result<PathBuf, ConfigError> 
     Ok(added.0)
 }
 
+/// Lets the next session that asks for it work in a folder that is not on the list. Only whoever may write the private state
+/// folder can say so, as with the list itself.
+pub fn allow_once(state_folder: &Path, folder: &Path) -> Result<(), ConfigError> {
+    let real = folder.canonicalize().map_err(|error| ConfigError::Unreadable { path: folder.to_owned(), error })?;
+    let allowed = state_folder.join(ONCE);
+    ensure_private(&allowed)?;
+    let path = allowed.join(SessionId::new().to_string());
+    let created = fs::File::options().write(true).create_new(true).mode(0o600).open(&path);
+    let written = created.and_then(|mut file| file.write_all(real.as_os_str().as_encoded_bytes()));
+    written.map_err(|error| ConfigError::Unwritable { path, error })
+}
+
+/// Whether a folder, under its real name, was allowed once a moment ago. It is not any more afterwards.
+pub fn take_once(state_folder: &Path, real: &Path) -> bool {
+    let Ok(allowed) = fs::read_dir(state_folder.join(ONCE)) else { return false };
+    allowed.flatten().take(MOST_ONCE).any(|entry| {
+        let is_new = entry
+            .metadata()
+            .and_then(|file| file.modified())
+            .is_ok_and(|at| at.elapsed().unwrap_or_default() < LONGEST_ONCE);
+        let is_it =
+            private_file::read(&entry.path()).is_ok_and(|file| file.bytes == real.as_os_str().as_encoded_bytes());
+        if !is_it && is_new {
+            return false;
+        }
+        // Whoever removes it has it. What nobody came for goes as well.
+        let is_removed = fs::remove_file(entry.path()).is_ok();
+        is_it && is_new && is_removed
+    })
+}
+
+/// The folder of what is allowed once, how much of it is looked at, and how long it holds.
+const ONCE: &str = "allowed-once";
+const MOST_ONCE: usize = 64;
+const LONGEST_ONCE: Duration = Duration::from_mins(1);
+
 /// Takes a folder off the list, which may be gone from disk by now.
 pub fn remove(config_folder: &Path, folder: &Path) -> Result<PathBuf, ConfigError> {
     let named = folder.canonicalize().or_else(|_| std::path::absolute(folder)).unwrap_or_else(|_| folder.to_owned());
@@ -128,6 +171,28 @@ mod tests {
         remove(root.path(), &folder).unwrap();
         assert!(Trust::load(root.path()).unwrap().folders().is_empty());
         assert!(remove(root.path(), &folder).unwrap_err().to_string().contains("not on the trust list"));
+    }
+
+    #[test]
+    fn what_is_allowed_once_is_allowed_once() {
+        let root = tempfile::tempdir().unwrap();
+        let (folder, other) = (root.path().join("ws"), root.path().join("other"));
+        fs::create_dir(&folder).unwrap();
+        fs::create_dir(&other).unwrap();
+        let (folder, other) = (folder.canonicalize().unwrap(), other.canonicalize().unwrap());
+        let state = root.path().join("state");
+        assert!(!take_once(&state, &folder));
+        allow_once(&state, &folder).unwrap();
+        assert!(!take_once(&state, &other), "nothing else is");
+        assert!(take_once(&state, &folder));
+        assert!(!take_once(&state, &folder));
+        // What nobody came for within a minute is not allowed any more.
+        allow_once(&state, &folder).unwrap();
+        let left = fs::read_dir(state.join(ONCE)).unwrap().next().unwrap().unwrap().path();
+        let before = std::time::SystemTime::now() - LONGEST_ONCE * 2;
+        fs::File::options().write(true).open(&left).unwrap().set_modified(before).unwrap();
+        assert!(!take_once(&state, &folder));
+        assert!(!left.exists());
     }
 
     #[test]

@@ -1,11 +1,14 @@
-//! The folder of an editor: the operator's own agent works in it once it is trusted, and whoever opens a session in which it
-//! does not is told so in the session.
+//! The folder of an editor: the operator's own agent works in it once it is trusted. Whoever opens a session in one that is not
+//! is asked with the first prompt, and whoever gets a session in which the agent does not see the folder is told so in it.
 
-use std::collections::HashMap;
+mod question;
+
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
+use self::question::{Decision, Question};
 use crate::config::trust;
 
 /// What becomes of folders that clients name.
@@ -13,31 +16,138 @@ use crate::config::trust;
 pub enum EditorFolders {
     /// The gateway decides: the key, or the gateway, is not the operator's own.
     AsServed,
-    /// The agent works in those on the trust list of this config folder.
-    Trusted { config: PathBuf, untrusted: Untrusted },
+    /// The client has no project: the gateway is told of no folder, and its agent works where it works.
+    LeftOut,
+    /// The agent works in those that the operator trusts.
+    Trusted { lists: TrustLists, untrusted: Untrusted },
 }
 
-/// What becomes of one that is not on the list.
+/// Where it is kept which folders are trusted.
+#[derive(Clone, Debug)]
+pub struct TrustLists {
+    /// The config folder, for good.
+    pub config: PathBuf,
+    /// The state folder, for one session.
+    pub state: PathBuf,
+}
+
+/// What becomes of a folder that is not on the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Untrusted {
     /// It is added.
     Add,
-    /// The agent does not see it, and the client is told how it would.
-    Tell,
+    /// The person at the client is asked with the first prompt.
+    Ask,
 }
 
-/// Requests for a session, until they are answered: what the client is told if the agent does not see its folder.
+/// What goes where after the client has said something.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Routed {
+    pub to_gateway: Vec<String>,
+    pub to_client: Vec<String>,
+}
+
+impl Routed {
+    fn up(line: String) -> Self {
+        Self { to_gateway: vec![line], to_client: Vec::new() }
+    }
+}
+
+/// The folders of one client's sessions.
 #[derive(Debug, Default)]
-pub(super) struct FolderNotes {
-    waiting: HashMap<String, String>,
+pub(super) struct ClientFolders {
+    /// Requests for a session, until they are answered.
+    opening: HashMap<String, Opening>,
+    /// Sessions whose folder the person was not asked about to the end, by their ids.
+    questions: HashMap<String, Question>,
+    /// Folders without which the person wants to go on. They are not asked about again.
+    declined: HashSet<PathBuf>,
+    /// How many questions were asked.
+    asked: u64,
 }
 
-/// Requests that are remembered at once; for more the client is told nothing.
+/// What follows if the agent does not see the folder of a session that is being opened.
+#[derive(Debug)]
+enum Opening {
+    Tell(String),
+    Ask(PathBuf),
+}
+
+/// Requests and sessions that are remembered at once; for more the client is told nothing.
 const MOST_WAITING: usize = 64;
 
-impl FolderNotes {
-    /// The client says this. What the gateway is to hear instead, if anything changes.
-    pub(super) fn said(&mut self, line: &str, folders: &EditorFolders) -> Option<String> {
+impl ClientFolders {
+    /// The client says this.
+    pub(super) fn said(&mut self, line: String, folders: &EditorFolders) -> Routed {
+        let (lists, untrusted) = match folders {
+            EditorFolders::Trusted { lists, untrusted } => (lists, untrusted),
+            EditorFolders::AsServed => {
+                let changed = self.opened(&line, None);
+                return Routed::up(changed.unwrap_or(line));
+            }
+            EditorFolders::LeftOut => return Routed::up(without_folder(&line).unwrap_or(line)),
+        };
+        if line.contains("session/new") {
+            let changed = self.opened(&line, Some((lists, *untrusted)));
+            return Routed::up(changed.unwrap_or(line));
+        }
+        // Nothing but the beginning of a session is of interest where nothing is in question.
+        if self.questions.is_empty() && !question::may_be_answer(&line) {
+            return Routed::up(line);
+        }
+        let Ok(message) = serde_json::from_str::<Value>(&line) else { return Routed::up(line) };
+        if question::is_answer(&message) {
+            return self.answered(&message, lists);
+        }
+        let session = message["params"]["sessionId"].as_str().unwrap_or_default();
+        let Some(question) = self.questions.get_mut(session) else { return Routed::up(line) };
+        match message["method"].as_str() {
+            Some("session/prompt") => {
+                let routed = question.hold(session, line, self.asked);
+                self.asked += u64::from(!routed.to_client.is_empty());
+                routed
+            }
+            Some("session/cancel") => {
+                let to_client = question.take_back(session);
+                Routed { to_gateway: vec![line], to_client }
+            }
+            Some("session/close" | "session/delete") => {
+                self.questions.remove(session);
+                Routed::up(line)
+            }
+            _ => Routed::up(line),
+        }
+    }
+
+    /// The gateway says this. What the client is to hear after it.
+    pub(super) fn heard(&mut self, line: &str) -> Option<String> {
+        if self.opening.is_empty() {
+            return None;
+        }
+        let answer: Value = serde_json::from_str(line).ok()?;
+        if answer.get("method").is_some() {
+            return None;
+        }
+        let opening = self.opening.remove(&answer["id"].to_string())?;
+        let result = &answer["result"];
+        let ignored = result["_meta"]["gembridge"]["ignored"].as_array()?;
+        if !ignored.iter().any(|what| what == "cwd") {
+            return None;
+        }
+        let session = result["sessionId"].as_str()?;
+        match opening {
+            Opening::Tell(note) => Some(told(session, &note)),
+            Opening::Ask(folder) => {
+                if self.questions.len() < MOST_WAITING {
+                    self.questions.insert(session.to_owned(), Question::due(folder));
+                }
+                None
+            }
+        }
+    }
+
+    /// A session is being opened, if this is a request for one. What the gateway is to hear instead, if anything changes.
+    fn opened(&mut self, line: &str, trusted: Option<(&TrustLists, Untrusted)>) -> Option<String> {
         if !line.contains("session/new") {
             return None;
         }
@@ -48,19 +158,20 @@ impl FolderNotes {
         let folder = PathBuf::from(request["params"]["cwd"].as_str()?);
         // A client without a project names the root.
         folder.parent()?;
-        let (note, works) = match folders {
-            EditorFolders::AsServed => (as_served(&folder), false),
-            EditorFolders::Trusted { config, untrusted } => match (is_trusted(config, &folder), untrusted) {
-                (true, _) => (as_served(&folder), true),
-                (false, Untrusted::Add) => match trust::add(config, &folder) {
-                    Ok(_) => (as_served(&folder), true),
-                    Err(error) => (format!("{} ({error})", unseen(&folder)), false),
-                },
-                (false, Untrusted::Tell) => (untrusted_note(&folder), false),
+        let (opening, works) = match trusted {
+            None => (Opening::Tell(as_served(&folder)), false),
+            Some((lists, _)) if is_trusted(lists, &folder) => (Opening::Tell(as_served(&folder)), true),
+            Some((lists, Untrusted::Add)) => match trust::add(&lists.config, &folder) {
+                Ok(_) => (Opening::Tell(as_served(&folder)), true),
+                Err(error) => (Opening::Tell(format!("{} ({error})\n\n", unseen(&folder))), false),
             },
+            Some((_, Untrusted::Ask)) if self.declined.contains(&folder) => {
+                (Opening::Tell(untrusted_note(&folder)), false)
+            }
+            Some((_, Untrusted::Ask)) => (Opening::Ask(folder), false),
         };
-        if self.waiting.len() < MOST_WAITING {
-            self.waiting.insert(request["id"].to_string(), note);
+        if self.opening.len() < MOST_WAITING {
+            self.opening.insert(request["id"].to_string(), opening);
         }
         if !works {
             return None;
@@ -69,29 +180,65 @@ impl FolderNotes {
         Some(request.to_string())
     }
 
-    /// The gateway says this. What the client is to hear after it.
-    pub(super) fn heard(&mut self, line: &str) -> Option<String> {
-        if self.waiting.is_empty() {
-            return None;
+    /// The person has decided, or the client cannot ask.
+    fn answered(&mut self, message: &Value, lists: &TrustLists) -> Routed {
+        let asked = self.questions.iter().find(|(_, question)| question.is_answered_by(message));
+        // One that was taken back in the meantime.
+        let Some(session) = asked.map(|(session, _)| session.clone()) else { return Routed::default() };
+        let Some(Question::Open { folder, call, held, .. }) = self.questions.remove(&session) else {
+            return Routed::default();
+        };
+        let decision = Decision::read(message);
+        let trusted = match decision {
+            Decision::Trust => trust::add(&lists.config, &folder).map(|_| true),
+            Decision::Once => trust::allow_once(&lists.state, &folder).map(|()| true),
+            Decision::Without | Decision::Unanswered => Ok(false),
+        };
+        let works = matches!(trusted, Ok(true));
+        let mut to_client = vec![question::settled(&session, &call, works)];
+        match trusted {
+            Ok(true) => {}
+            Ok(false) => {
+                if decision == Decision::Unanswered {
+                    to_client.push(told(&session, &untrusted_note(&folder)));
+                }
+                self.declined.insert(folder.clone());
+            }
+            Err(error) => to_client.push(told(&session, &format!("{} ({error})\n\n", unseen(&folder)))),
         }
-        let answer: Value = serde_json::from_str(line).ok()?;
-        if answer.get("method").is_some() {
-            return None;
-        }
-        let note = self.waiting.remove(&answer["id"].to_string())?;
-        let result = &answer["result"];
-        let ignored = result["_meta"]["gembridge"]["ignored"].as_array()?;
-        if !ignored.iter().any(|what| what == "cwd") {
-            return None;
-        }
-        let update = json!({"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": note}});
-        let params = json!({"sessionId": result["sessionId"], "update": update});
-        Some(json!({"jsonrpc": "2.0", "method": "session/update", "params": params}).to_string())
+        let first = |(at, line): (usize, String)| if works && at == 0 { working_in(&line, &folder) } else { line };
+        Routed { to_gateway: held.into_iter().enumerate().map(first).collect(), to_client }
     }
 }
 
-fn is_trusted(config: &Path, folder: &Path) -> bool {
-    trust::Trust::load(config).is_ok_and(|list| list.covers(folder))
+/// A request for a session, without the folder that it names.
+fn without_folder(line: &str) -> Option<String> {
+    if !line.contains("session/new") {
+        return None;
+    }
+    let mut request: Value = serde_json::from_str(line).ok()?;
+    if request["method"] != "session/new" {
+        return None;
+    }
+    request["params"].as_object_mut()?.remove("cwd")?;
+    Some(request.to_string())
+}
+
+/// The prompt, with the wish that its session works in the folder.
+fn working_in(line: &str, folder: &Path) -> String {
+    let Ok(mut prompt) = serde_json::from_str::<Value>(line) else { return line.to_owned() };
+    prompt["params"]["_meta"]["gembridge"]["work_in"] = json!(folder);
+    prompt.to_string()
+}
+
+/// A piece of the agent's answer that the relay says.
+fn told(session: &str, note: &str) -> String {
+    let update = json!({"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": note}});
+    question::update(session, &update)
+}
+
+fn is_trusted(lists: &TrustLists, folder: &Path) -> bool {
+    trust::Trust::load(&lists.config).is_ok_and(|list| list.covers(folder))
 }
 
 fn unseen(folder: &Path) -> String {

@@ -9,11 +9,12 @@ use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt as _, StreamExt as _};
 use gembridge_process::lines::LineReader;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
+use tokio::sync::mpsc;
 use tokio::time::sleep;
 use tokio_tungstenite::tungstenite::Message;
 
 use super::dial::{DialError, Socket, Target, dial};
-use super::folder::{EditorFolders, FolderNotes};
+use super::folder::{ClientFolders, EditorFolders};
 use super::resume_state::ResumeState;
 use crate::exit::{CommandError, CommandResult, ExitCode};
 
@@ -24,6 +25,8 @@ const ATTEMPTS: u32 = 12;
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 const LONGEST_GOODBYE: Duration = Duration::from_secs(1);
+/// Messages of the relay itself that wait for the client to read.
+const MOST_OWN_WORDS: usize = 16;
 
 /// How a connection came to its end.
 enum End {
@@ -60,14 +63,15 @@ where
 {
     let mut client = Client { reader, held: VecDeque::new() };
     let state = RefCell::new(ResumeState::default());
-    let notes = RefCell::new(FolderNotes::default());
+    let folders = RefCell::new(ClientFolders::default());
+    let (own_words, mut from_relay) = mpsc::channel(MOST_OWN_WORDS);
     let mut socket = dial(target).await.map_err(|error| unreachable(target, &error))?;
     loop {
         let (mut sink, mut stream) = socket.split();
         // Each way goes on while the other waits, and what is being written is written to its end.
         let end = tokio::select! {
-            end = upward(&mut client, &mut sink, &state, (&notes, &target.folders)) => end?,
-            end = downward(&mut stream, &mut out, &state, &notes) => end?,
+            end = upward(&mut client, &mut sink, &state, (&folders, &target.folders), &own_words) => end?,
+            end = downward(&mut stream, &mut out, &state, &folders, &mut from_relay) => end?,
         };
         let why = match end {
             End::ClientLeft => {
@@ -100,16 +104,24 @@ async fn upward<R: AsyncRead + Unpin>(
     client: &mut Client<R>,
     sink: &mut SplitSink<Socket, Message>,
     state: &RefCell<ResumeState>,
-    (notes, folders): (&RefCell<FolderNotes>, &EditorFolders),
+    (folders, rule): (&RefCell<ClientFolders>, &EditorFolders),
+    own_words: &mpsc::Sender<String>,
 ) -> Result<End, CommandError> {
     while client.speaks().await? {
         while let Some(line) = client.held.pop_front() {
-            let changed = notes.borrow_mut().said(&line, folders);
-            let line = changed.unwrap_or(line);
-            let line = state.borrow_mut().said(&line).map(std::borrow::Cow::into_owned);
-            let Some(line) = line else { continue };
-            if sink.feed(Message::text(line)).await.is_err() {
-                return gone_either_way().await;
+            let routed = folders.borrow_mut().said(line, rule);
+            for line in routed.to_client {
+                // Whoever takes it lives as long as this does.
+                if own_words.send(line).await.is_err() {
+                    return gone_either_way().await;
+                }
+            }
+            for line in routed.to_gateway {
+                let line = state.borrow_mut().said(&line).map(std::borrow::Cow::into_owned);
+                let Some(line) = line else { continue };
+                if sink.feed(Message::text(line)).await.is_err() {
+                    return gone_either_way().await;
+                }
             }
         }
         if sink.flush().await.is_err() {
@@ -128,15 +140,24 @@ async fn downward(
     stream: &mut SplitStream<Socket>,
     out: &mut (impl AsyncWrite + Unpin),
     state: &RefCell<ResumeState>,
-    notes: &RefCell<FolderNotes>,
+    folders: &RefCell<ClientFolders>,
+    from_relay: &mut mpsc::Receiver<String>,
 ) -> Result<End, CommandError> {
     loop {
-        match stream.next().await {
+        let message = tokio::select! {
+            Some(line) = from_relay.recv() => {
+                write(out, &line).await?;
+                continue;
+            }
+            message = stream.next() => message,
+        };
+        match message {
             Some(Ok(Message::Text(text))) => {
                 let heard = state.borrow_mut().heard(&text).map(std::borrow::Cow::into_owned);
                 if let Some(line) = heard {
+                    // Before the client can say anything that follows from it.
+                    let note = folders.borrow_mut().heard(&line);
                     write(out, &line).await?;
-                    let note = notes.borrow_mut().heard(&line);
                     if let Some(note) = note {
                         write(out, &note).await?;
                     }

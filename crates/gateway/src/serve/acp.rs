@@ -14,11 +14,12 @@ use super::agents::Served;
 use crate::agents;
 use crate::command::Context;
 use crate::config::entries::Reported;
-use crate::config::trust::Trust;
+use crate::config::trust::{Trust, take_once};
 
 /// The trust list of the operator, as it is on disk whenever somebody asks.
 struct TrustList {
     config_folder: PathBuf,
+    state_folder: PathBuf,
     reported: Reported,
 }
 
@@ -35,7 +36,7 @@ impl TrustedFolders for TrustList {
             }
         };
         let real = folder.is_absolute().then(|| folder.canonicalize().ok()).flatten()?;
-        (real.is_dir() && trust.covers(&real)).then_some(real)
+        (real.is_dir() && (trust.covers(&real) || take_once(&self.state_folder, &real))).then_some(real)
     }
 }
 
@@ -54,6 +55,7 @@ pub fn frontend(
         agents: served.iter().map(card).collect(),
         folders: Arc::new(TrustList {
             config_folder: context.config.folders.config.clone(),
+            state_folder: context.config.folders.state.clone(),
             reported: Reported::default(),
         }),
         tap,

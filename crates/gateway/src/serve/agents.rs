@@ -164,7 +164,9 @@ fn policy(settings: &Settings, agent: &Agent, workspace: Option<&std::path::Path
     let Some(workspace) = workspace else {
         let asks = agents::is_built_in(&agent.profile) || agent.profile.is_at_address();
         let in_chat = if asks { PermissionPolicy::ask_if_attended() } else { PermissionPolicy::reject() };
-        return in_chat.but_in_folders(chosen_policy(settings.permissions.policy));
+        let named = settings.permissions.workspaces.iter();
+        let named = named.map(|(path, policy)| (path.as_path().to_owned(), chosen_policy(*policy)));
+        return in_chat.but_in_folders(named, chosen_policy(settings.permissions.policy));
     };
     let of_workspace = settings.permissions.workspaces.iter().find(|(path, _)| path.as_path() == workspace);
     chosen_policy(of_workspace.map_or(settings.permissions.policy, |(_, policy)| *policy))

@@ -69,6 +69,13 @@ impl AgentChoice {
         Ok(profile)
     }
 
+    /// Without a workspace there is nothing to tell a gateway: a private folder of this library means nothing to its agent.
+    pub(crate) fn leave_out_folder(&self, profile: &mut Profile) {
+        if let Self::Gateway { .. } = self {
+            profile.command.args.push("--no-folder".to_owned());
+        }
+    }
+
     pub(crate) fn defaults(&self) -> Defaults {
         let (startup, quiet) = match self {
             // It does nothing after its last word.

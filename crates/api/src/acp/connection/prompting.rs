@@ -21,6 +21,7 @@ impl Connection {
             return self.wait_for_subscription(session, text);
         };
         let prompt = decode::prompt(params)?;
+        let work_in = decode::work_in(params).map(|folder| (self.context(), folder));
         let mut charge = self.guest.memory.charge();
         charge.try_hold(text.len()).map_err(|full| Refusal::busy(no_memory(full)))?;
         let (subscription, client, request) = (&mut self.subscriptions[at], self.client, id.to_owned());
@@ -42,6 +43,11 @@ impl Connection {
             }
             if cancel.is_cancelled() {
                 return Done::Prompted { session, request, accepted: Err(Refusal::cancelled()) };
+            }
+            if let Some((context, folder)) = work_in
+                && let Err(refusal) = context.work_in(&handle, &folder).await
+            {
+                return Done::Prompted { session, request, accepted: Err(refusal) };
             }
             let accepted = handle.prompt(prompt, client).await;
             drop(taken);

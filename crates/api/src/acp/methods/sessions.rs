@@ -191,15 +191,25 @@ impl RequestContext {
         if card.workspace.as_deref() == Some(Path::new(cwd)) {
             return Ok((None, Vec::new()));
         }
-        let shown: String = cwd.chars().take(256).flat_map(char::escape_debug).collect();
-        match self.app.parts.folders.trusted(Path::new(cwd)) {
-            Some(folder) => Ok((Some(folder), Vec::new())),
-            None => Err(Refusal::new(
-                crate::jsonrpc::INVALID_PARAMS,
-                "untrusted_cwd",
-                format!("`cwd` `{shown}` is no folder that the operator trusts; run `gembridge trust add` for it"),
-            )),
+        Ok((Some(self.trusted(cwd)?), Vec::new()))
+    }
+
+    /// Lets a session of this client in which nothing was said yet work in a folder that is trusted by now.
+    pub async fn work_in(&self, handle: &SessionHandle, folder: &str) -> Result<(), Refusal> {
+        let is_own = handle.record().await?.principal == self.identity.principal;
+        if !is_own || self.identity.rank != Rank::Admin || self.app.parts.config.work_in_cwd == WorkInCwd::Never {
+            return Err(Refusal::params("`work_in` is for sessions of the operator's own".to_owned()));
         }
+        Ok(handle.work_in(self.trusted(folder)?).await?)
+    }
+
+    fn trusted(&self, folder: &str) -> Result<PathBuf, Refusal> {
+        let shown: String = folder.chars().take(256).flat_map(char::escape_debug).collect();
+        self.app.parts.folders.trusted(Path::new(folder)).ok_or_else(|| {
+            let why =
+                format!("`cwd` `{shown}` is no folder that the operator trusts; run `gembridge trust add` for it");
+            Refusal::new(crate::jsonrpc::INVALID_PARAMS, "untrusted_cwd", why)
+        })
     }
 
     fn tool_servers(&self, servers: Vec<wire::McpServer>) -> Result<Vec<ToolServer>, Refusal> {

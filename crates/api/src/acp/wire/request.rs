@@ -87,6 +87,24 @@ pub struct Wishes {
     pub replay: ReplayWish,
 }
 
+/// What a prompt may say beside its blocks.
+#[derive(Debug, Deserialize)]
+pub struct WithWorkIn {
+    #[serde(rename = "_meta")]
+    pub meta: Option<WorkInMeta>,
+}
+
+#[derive(Debug, Deserialize)]
+pub struct WorkInMeta {
+    pub gembridge: Option<WorkIn>,
+}
+
+/// Where the session shall work from its first prompt on. Operators only.
+#[derive(Debug, Deserialize)]
+pub struct WorkIn {
+    pub work_in: Option<String>,
+}
+
 /// Which part of a log a client wants to see again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]

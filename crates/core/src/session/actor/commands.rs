@@ -1,5 +1,6 @@
 //! What others ask of a session.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use tokio::sync::oneshot;
@@ -72,6 +73,7 @@ impl Actor {
                 let result = self.journal.append(vec![Draft { turn: None, event, frame: None }]);
                 answer(reply, result.map(|_| ()));
             }
+            Command::WorkIn { folder, reply } => self.on_work_in(folder, reply),
             Command::ReleaseAgent { reply } => self.on_release_agent(reply),
             Command::Retire { reply } => {
                 if !self.is_unused() {
@@ -102,6 +104,23 @@ impl Actor {
 
     fn is_idle(&self) -> bool {
         matches!(self.stage, Stage::Idle) && self.queue.len() == 0
+    }
+
+    fn on_work_in(&mut self, folder: PathBuf, reply: oneshot::Sender<Result<(), Error>>) {
+        if self.record.workspace.as_deref() == Some(&folder) {
+            return answer(reply, Ok(()));
+        }
+        if self.last_turn > TurnId(0) || self.record.workspace.is_some() {
+            let why = "a session works where its first prompt found it; begin a new one for another folder";
+            return answer(reply, Err(Error::Invalid(why.to_owned())));
+        }
+        self.policy = self.policy.clone().of_session(Some(&folder));
+        self.spec.workspace = Some(folder.clone());
+        self.spec.resume = None;
+        self.record.workspace = Some(folder);
+        self.record.agent_session = None;
+        self.keep_record();
+        self.on_release_agent(reply);
     }
 
     fn on_release_agent(&mut self, reply: oneshot::Sender<Result<(), Error>>) {
