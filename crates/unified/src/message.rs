@@ -185,3 +185,41 @@ impl UnifiedUsage {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_total_is_the_agents_own_or_the_sum_of_what_it_told() {
+        let told = UnifiedUsage { input_tokens: Some(10), output_tokens: Some(5), ..UnifiedUsage::default() };
+        let mut sum = UnifiedUsage { cache_read_tokens: Some(900), ..told };
+        assert_eq!((told.total(), sum.total()), (15, 915));
+        sum.add(&UnifiedUsage { total_tokens: Some(7), cache_read_tokens: Some(u64::MAX), ..told });
+        assert_eq!((sum.input_tokens, sum.output_tokens, sum.thought_tokens), (Some(20), Some(10), None));
+        assert_eq!(sum.cache_read_tokens, Some(u64::MAX), "sums do not wrap");
+        assert_eq!(sum.total(), 7, "an agent's own total counts");
+        assert_eq!(UnifiedUsage::of(&Usage::default()), None);
+        let counted = Usage { input: Some(3), cached_write: Some(2), ..Usage::default() };
+        assert_eq!(UnifiedUsage::of(&counted).map(|usage| usage.total()), Some(5));
+    }
+
+    #[test]
+    fn the_text_of_a_message_is_its_text_blocks_and_a_lone_one_is_plain() {
+        let text = |text: &str| Block::Text { text: text.to_owned() };
+        let mut message = UnifiedMessage {
+            id: "m".to_owned(),
+            role: Role::User,
+            content: Body::plain_where_possible(vec![text("one")]),
+            timestamp: 0,
+            tool: "t".to_owned(),
+            model: None,
+            usage: None,
+            original: None,
+        };
+        assert_eq!((message.text().as_str(), &message.content), ("one", &Body::Text("one".to_owned())));
+        let thought = Block::Thinking { thinking: "hm".to_owned() };
+        message.content = Body::plain_where_possible(vec![text("one "), thought, text("two")]);
+        assert_eq!(message.text(), "one two");
+    }
+}
