@@ -5,6 +5,7 @@
 #[expect(dead_code, reason = "shared by all suites of this crate; each uses a part")]
 mod support;
 
+mod behind_nginx;
 mod found_anywhere;
 mod gateways;
 mod membership;
