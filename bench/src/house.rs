@@ -76,6 +76,7 @@ pub fn setup(
         forms: Forms::NotOffered,
         access: ClientAccess::ALL,
         restart: RestartPolicy::default(),
+        line: gembridge_process::DEFAULT_LINE_LIMIT,
         waiting: 64,
     })
 }

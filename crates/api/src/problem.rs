@@ -209,7 +209,7 @@ impl From<Error> for Problem {
                 Self::new(Kind::Unavailable { retry_after }, message)
             }
             Error::Elsewhere(node) => Self::new(Kind::Elsewhere { node }, message),
-            Error::Store(StoreError::Full) => Self::new(Kind::StoreFull, message),
+            Error::Store(StoreError::Full | StoreError::Io(_)) => Self::new(Kind::StoreFull, message),
             Error::Store(_) => Self::new(Kind::Internal, message),
         }
     }

@@ -59,7 +59,7 @@ pub struct Share {
     pub waiting: Option<usize>,
 }
 
-/// Principals that are treated otherwise. All clones are one list: what is replaced in it holds for whoever comes next.
+/// Principals with limits of their own. All clones are one list: what is replaced in it holds for whoever comes next.
 #[derive(Clone, Debug, Default)]
 pub struct Shares {
     of: Arc<RwLock<HashMap<Principal, Share>>>,
@@ -228,7 +228,8 @@ impl Queues {
         if own < limits.most_waiting(principal) && self.waiting < limits.waiting_in_all {
             return Ok(());
         }
-        Err(QueueFull { waiting: self.waiting, retry_after: RETRY_AFTER })
+        let waiting = if own < limits.most_waiting(principal) { self.waiting } else { own };
+        Err(QueueFull { waiting, retry_after: RETRY_AFTER })
     }
 
     /// Whether one more turn leaves the operator what guests may not have. One guest may always have one turn.

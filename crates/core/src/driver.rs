@@ -1,4 +1,4 @@
-//! The door to agents: one implementation per agent protocol, never per product.
+//! What a driver gives to sessions: one implementation per agent protocol, never per product.
 
 use std::path::PathBuf;
 use std::sync::Arc;

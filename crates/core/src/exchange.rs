@@ -13,10 +13,8 @@ mod ending;
 mod error;
 mod fingerprint;
 mod history;
-mod new_session;
 mod log_history;
 mod observer;
-mod output_checker;
 mod plan;
 #[cfg(test)]
 mod properties;
@@ -58,7 +56,7 @@ pub use sink::{AnswerPlace, AnswerSink, ExchangeMeta, Finish, Piece};
 pub use token_count::TokenCount;
 
 use self::repeats::Repeats;
-use self::turn_ledger::TurnLedger;
+use self::turn_ledger::ParkedTurnTokens;
 use crate::directory::HistoryIndex;
 use crate::error::Error;
 use crate::model::SessionId;
@@ -84,7 +82,7 @@ pub struct Exchanges {
     sessions: Arc<Sessions>,
     catalog: Arc<Catalog>,
     conversations: Arc<Conversations>,
-    ledger: TurnLedger,
+    ledger: ParkedTurnTokens,
     repeats: Repeats,
     /// Histories that other gateways of the cluster have.
     cluster: Option<Arc<dyn HistoryIndex>>,
@@ -121,7 +119,7 @@ impl Exchanges {
         Arc::new(Self {
             conversations: Arc::new(conversations),
             cluster,
-            ledger: TurnLedger::default(),
+            ledger: ParkedTurnTokens::default(),
             repeats: Repeats::default(),
             sessions,
             catalog,

@@ -1,7 +1,7 @@
 //! The model: sessions, turns, events, and the log that is their truth.
 //!
 //! Knows no wire format, no HTTP, no process, no file and no product. Front ends and drivers meet here;
-//! [`driver`], [`store`], [`directory`] and [`tool_host`] are the doors out.
+//! [`driver`], [`store`], [`directory`] and [`tool_host`] are the interfaces to what is outside.
 
 pub mod model;
 pub mod turn;

@@ -75,7 +75,7 @@ pub enum Backpressure {
 
 /// A reader's view of a log: what is there, and what comes.
 pub struct Attachment {
-    /// Entries in `(gap_after, first in memory)` are in the store only: read them there before the snapshot.
+    /// Entries that are in the store only: read them there before the snapshot.
     pub older: Option<Older>,
     pub snapshot: Vec<Batch>,
     /// The number of the last entry of the snapshot.

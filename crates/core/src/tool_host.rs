@@ -1,4 +1,4 @@
-//! The door to the tool bridge: where an agent finds the tools that a client runs, and where answers in a given form
+//! What the tool bridge gives to sessions: where an agent finds the tools that a client runs, and where answers in a given form
 //! are checked.
 
 use std::fmt;
@@ -24,7 +24,7 @@ pub struct HostedTools {
     /// What the agent is told in order to find it.
     pub server: ToolServer,
     /// Dropping it closes the place; whoever still waits there is told that the tool failed.
-    pub board: Box<dyn ToolList>,
+    pub list: Box<dyn ToolList>,
     /// What the agent does there. Bounded: a call that finds no room is refused at once.
     pub news: mpsc::Receiver<ToolNews>,
 }

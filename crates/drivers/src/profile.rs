@@ -235,7 +235,6 @@ pub struct Mode {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Mcp {
-    pub transports: Vec<McpTransport>,
     /// The name under which our server is given to the agent.
     pub server_name: String,
     /// How a tool's name looks to the model: this, then the tool's own name. `{mcp_server}` is the server's name.
@@ -247,8 +246,6 @@ pub struct Mcp {
     pub permission_title: Option<String>,
     /// By what a permission says that it is about a tool of our server.
     pub permission_sign: PermissionSign,
-    /// Servers are dropped in silence in an untrusted folder.
-    pub needs_trust: bool,
     /// The agent gives up on a call after this many seconds.
     pub call_seconds: Option<u64>,
     /// How long a prompt waits for the agent to read the list of our tools; then it goes out all the same. 0 for one that
@@ -262,14 +259,12 @@ pub struct Mcp {
 impl Default for Mcp {
     fn default() -> Self {
         Self {
-            transports: vec![McpTransport::Stdio],
             // No underscore: some agents parse a tool's name back at underscores.
             server_name: "host-tools".to_owned(),
             tool_prefix: String::new(),
             name_limit: None,
             permission_title: None,
             permission_sign: PermissionSign::Title,
-            needs_trust: false,
             call_seconds: None,
             list_seconds: 10,
             gather_ms: 25,
@@ -289,15 +284,6 @@ pub enum PermissionSign {
     /// The permission names neither: the `tool_call` before it, of the same id, has `_meta.is_mcp_tool_call` and the server
     /// in its input, and the permission itself has `_meta.is_mcp_tool_approval`.
     AnnouncedCall,
-}
-
-/// How an MCP server may be reached.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum McpTransport {
-    Stdio,
-    Http,
-    Sse,
 }
 
 /// The agent's own tools.

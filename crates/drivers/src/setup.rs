@@ -34,6 +34,8 @@ pub struct Host {
     pub cache: PathBuf,
     /// Where each agent with a home that stays has it.
     pub homes: PathBuf,
+    /// The longest line that an agent may write, in bytes.
+    pub line: usize,
     /// What files in a workspace leave to others, as its owner would have it. Everything else is private.
     pub umask: u32,
     pub spawner: Spawner,
@@ -79,6 +81,8 @@ pub struct DriverSetup {
     pub forms: Forms,
     pub access: ClientAccess,
     pub restart: RestartPolicy,
+    /// The longest line that the agent may write, in bytes.
+    pub line: usize,
     /// How many sessions may wait for a process at once. Whoever bounds the sessions that are open bounds these too.
     pub waiting: usize,
 }
@@ -111,6 +115,7 @@ impl DriverSetup {
             forms: Forms::NotOffered,
             access: ClientAccess::ALL,
             restart: RestartPolicy::default(),
+            line: host.line,
             waiting: WAITING,
             profile,
             program,

@@ -41,7 +41,7 @@ pub use child::secrets::Secrets;
 pub use child::{Begun, Child, Exit, ExitWatch, Handle, StderrTail, StopPlan, TreeMemory, WriteError, Writer};
 pub use environment::Environment;
 pub use excerpt::escape_excerpt;
-pub use lines::{Batch, LineError, LineReader, LineSplitter};
+pub use lines::{Batch, DEFAULT_LINE_LIMIT, LineError, LineReader, LineSplitter};
 pub use pool::{Factory, Failure, Pool, PoolConfig, PoolError, PoolStatus};
 pub use procfs::{Usage, usage};
 pub use sandbox::{Reads, Sandbox};

@@ -209,6 +209,7 @@ fn driver_setup(config: &EngineConfig, folder: &PrivateDir, spawner: Spawner) ->
         private: folder.path().join("runs"),
         cache: cache(&config.environment).unwrap_or_else(|| folder.path().join("cache")),
         homes: folder.path().join("homes"),
+        line: gembridge_process::DEFAULT_LINE_LIMIT,
         umask: umask(),
         spawner,
         shim: Some(config.helper.path.clone()),

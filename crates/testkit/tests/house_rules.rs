@@ -121,7 +121,7 @@ fn front_ends_core_and_process_know_no_product() {
 }
 
 /// The folders of `crates/api/src` that each speak one protocol to clients.
-const FRONTENDS: &[&str] = &["acp", "messages", "ollama", "openai"];
+const FRONTENDS: &[&str] = &["a2a", "acp", "messages", "ollama", "openai", "responses"];
 
 /// Which modules at the top of `crates/api/src` each of them uses, tests and comments left out.
 fn module_uses() -> BTreeMap<String, BTreeSet<String>> {
@@ -249,7 +249,10 @@ fn no_test_is_ignored() {
 fn every_protocol_folder_has_the_same_four_files() {
     for folder in [
         "crates/api/src/acp",
+        "crates/api/src/messages",
+        "crates/api/src/ollama",
         "crates/api/src/openai",
+        "crates/api/src/responses",
         "crates/drivers/src/acp",
         "crates/drivers/src/headless",
         "crates/drivers/src/a2a",

@@ -157,8 +157,8 @@ impl ToolHost for ToolBridge {
             headers: vec![("Authorization".to_owned(), authorization)],
             origin: ServerOrigin::Ours,
         };
-        let board = Board { shared: shared.clone(), endpoint, token };
-        Ok(HostedTools { server, board: Box::new(board), news })
+        let list = EndpointTools { shared: shared.clone(), endpoint, token };
+        Ok(HostedTools { server, list: Box::new(list), news })
     }
 
     fn format(&self, wanted: &FormatSpec) -> Result<Arc<dyn Format>, String> {
@@ -182,13 +182,13 @@ impl Shared {
     }
 }
 
-struct Board {
+struct EndpointTools {
     shared: Arc<Shared>,
     endpoint: Arc<ToolEndpoint>,
     token: Token,
 }
 
-impl ToolList for Board {
+impl ToolList for EndpointTools {
     fn offer(&mut self, offer: Offer) -> BoxFuture<'static, ()> {
         let (read, stale) = self.endpoint.offer(&offer);
         if !stale.is_empty() {
@@ -207,7 +207,7 @@ impl ToolList for Board {
     }
 }
 
-impl Drop for Board {
+impl Drop for EndpointTools {
     fn drop(&mut self) {
         if let Some(endpoint) = self.shared.auth.remove(&self.token) {
             self.shared.part(endpoint);

@@ -397,7 +397,7 @@ impl Exchange {
                 }
                 finish
             }
-            Ending::Parked(finish) | Ending::Forgotten(finish) => {
+            Ending::Parked(finish) | Ending::NotResumable(finish) => {
                 turn.ended();
                 finish
             }

@@ -49,7 +49,7 @@ pub(super) enum Parking {
     Fail(Failure),
 }
 
-/// An agent that has not understood by then does not understand.
+/// After so many refusals the answer fails.
 const MOST_REFUSALS: usize = 4;
 
 impl Calls {

@@ -10,7 +10,7 @@ pub(super) enum Ending {
     /// The agent is done, and knows what it said.
     Finished(Finish),
     /// The agent is done, but what it keeps of this turn is not what the client has.
-    Forgotten(Finish),
+    NotResumable(Finish),
     /// The turn was cancelled by another client: the answer is incomplete.
     Cancelled,
     /// We ended it; the agent still works.
@@ -27,16 +27,16 @@ pub(super) enum Ending {
 }
 
 /// The agent's word for the end, for a client. A bound of the agent on its own work leaves an answer that is not
-/// complete, so it counts as too long. A turn that somebody stopped elsewhere is no answer that a program should go on with, and no
-/// dialect's word for a good end says so: its client is told as of a failure.
+/// complete, so it counts as too long. A turn that was cancelled elsewhere is reported as an error: a
+/// program should not go on with its text.
 pub(super) fn ending(outcome: &Outcome) -> Ending {
     match outcome {
         Outcome::Finished(Stop::EndTurn | Stop::Other(_)) => Ending::Finished(Finish::Stop),
-        Outcome::Finished(Stop::MaxTokens | Stop::MaxTurnRequests) => Ending::Forgotten(Finish::Length),
-        Outcome::Finished(Stop::Refusal) => Ending::Forgotten(Finish::ContentFilter),
+        Outcome::Finished(Stop::MaxTokens | Stop::MaxTurnRequests) => Ending::NotResumable(Finish::Length),
+        Outcome::Finished(Stop::Refusal) => Ending::NotResumable(Finish::ContentFilter),
         Outcome::Cancelled => Ending::Cancelled,
         Outcome::Interrupted(Failure { kind: FailureKind::ContextFull { .. }, .. }) => {
-            Ending::Forgotten(Finish::Length)
+            Ending::NotResumable(Finish::Length)
         }
         Outcome::Interrupted(failure) => Ending::Failed(failure.clone()),
     }

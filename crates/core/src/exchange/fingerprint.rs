@@ -51,7 +51,7 @@ impl Key {
 /// What is hashed, gathered first: over a long stretch the hash is as fast as memory, but message by message it waits
 /// for what it has just stored, which takes two to five times as long.
 #[derive(Clone)]
-struct Gathered {
+struct BufferedHasher {
     hasher: Hasher,
     /// It never grows: what it has no room for goes to the hasher.
     waiting: Vec<u8>,
@@ -60,7 +60,7 @@ struct Gathered {
 /// Longer ones were no faster.
 const STRETCH: usize = 8 << 10;
 
-impl Gathered {
+impl BufferedHasher {
     fn new(key: &Key) -> Self {
         Self { hasher: key.0.clone(), waiting: Vec::with_capacity(STRETCH) }
     }
@@ -68,7 +68,7 @@ impl Gathered {
     #[inline]
     fn write(&mut self, bytes: &[u8]) {
         if bytes.len() > self.waiting.capacity() - self.waiting.len() {
-            self.pour();
+            self.flush();
             if bytes.len() > self.waiting.capacity() {
                 return self.hasher.write(bytes);
             }
@@ -77,14 +77,14 @@ impl Gathered {
     }
 
     #[cold]
-    fn pour(&mut self) {
+    fn flush(&mut self) {
         self.hasher.write(&self.waiting);
         self.waiting.clear();
     }
 
     /// Holds no room from here on: what is written goes straight on.
     fn settle(&mut self) {
-        self.pour();
+        self.flush();
         self.waiting = Vec::new();
     }
 
@@ -108,7 +108,7 @@ impl Mark {
 /// A conversation so far. One message after another is added.
 #[derive(Clone)]
 pub struct Fingerprint {
-    words: Gathered,
+    words: BufferedHasher,
     /// Who said the message before.
     last: Option<Role>,
 }
@@ -122,7 +122,7 @@ const RESULT: u8 = 0xFB;
 
 impl Fingerprint {
     pub(super) fn new(key: &Key) -> Self {
-        Self { words: Gathered::new(key), last: None }
+        Self { words: BufferedHasher::new(key), last: None }
     }
 
     /// The mark of what was added so far.
@@ -326,7 +326,7 @@ struct Edge {
 }
 
 impl Edge {
-    fn pass(&mut self, text: &str, words: &mut Gathered) {
+    fn pass(&mut self, text: &str, words: &mut BufferedHasher) {
         let text = if self.inside { text } else { text.trim_start() };
         let kept = text.trim_end();
         if !kept.is_empty() {

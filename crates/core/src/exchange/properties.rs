@@ -7,8 +7,8 @@ use proptest::prelude::*;
 
 use super::calls::CallOptions;
 use super::ending::Ending;
-use super::output_checker::RequiredOutput;
 use super::request::{AtOnce, CallIds, Counts, TokenLimit, ToolChoice};
+use super::required_output::RequiredOutput;
 use super::sink::{AnswerPieces, Piece, PieceQueue};
 use super::turn_reader::{ReaderOptions, TurnReader};
 use crate::model::{CallId, ClientCall, ClientTool, Event, Opaque, Outcome, SessionId, Stop, TurnId};

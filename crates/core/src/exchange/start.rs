@@ -13,10 +13,11 @@ use super::queue_clock::QueueClock;
 use super::repeats::{SentRequest, can_be_told_again};
 use super::resume::GoingOn;
 use super::started_turn::{Start, StartedTurn};
+use crate::driver::SlashCommands;
 use crate::error::Error;
 use crate::log::Backpressure;
 use crate::model::{CallId, ClientCall, ClientId, Content, Failure, FailureKind, Message, Prompt, ToolReturn, TurnId};
-use crate::session::{Precondition, SessionHandle, Submission, SubmitResults, Unanswered, Viewer};
+use crate::session::{NewSession, Precondition, SessionHandle, Submission, SubmitResults, Unanswered, Viewer};
 use crate::tool_host::Offer;
 
 /// A turn with the agent at work, and what had to be changed to get there.
@@ -208,7 +209,7 @@ impl TurnStarter<'_> {
             match spare {
                 Some(spare) if owner.model.is_some() && is_about_the_model(&failure) => {
                     self.app.refused_model(&owner, certainty, &failure)?;
-                    // Nothing was said in it, and the other has the same prompt: shown beside it, it would only puzzle.
+                    // Nothing was said in it, and the other has the same prompt: listed beside it, it would be a duplicate.
                     self.app.discard(session);
                     owner.model = None;
                     default_model = true;
@@ -362,6 +363,34 @@ fn is_unknown_model(failure: &Failure) -> bool {
 }
 
 impl Exchanges {
+    pub(super) async fn create(&self, owner: &Owner) -> Result<SessionHandle, Error> {
+        let new = NewSession {
+            principal: owner.principal.clone(),
+            agent: owner.agent.clone(),
+            workspace: None,
+            model: owner.model.clone(),
+            mode: None,
+            tool_servers: Vec::new(),
+            slash: SlashCommands::AsText,
+        };
+        self.sessions.create(new).await
+    }
+
+    /// Deletes a session in which nothing was said, beside whatever else happens.
+    pub(super) fn discard(self: &Arc<Self>, unused: SessionHandle) {
+        let app = Arc::clone(self);
+        self.tasks.spawn(async move {
+            let deleted = match unused.close().await {
+                // At the end of the gateway it is closed before it comes here.
+                Ok(()) | Err(Error::Closed) => app.sessions.store().delete(unused.id()).await.map_err(Error::Store),
+                Err(error) => Err(error),
+            };
+            if let Err(error) = deleted {
+                tracing::debug!(session = %unused.id(), %error, "an unused session is left behind");
+            }
+        });
+    }
+
     /// The agent does not have the model after all.
     fn refused_model(&self, owner: &Owner, certainty: Certainty, failure: &Failure) -> Result<(), ExchangeError> {
         let model = owner.model.as_deref().unwrap_or_default();

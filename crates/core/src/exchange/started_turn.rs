@@ -20,7 +20,7 @@ pub(super) struct StartedTurn {
     reader: SessionReader,
     /// Everything of it that the client gets comes after this entry.
     after: Seq,
-    /// Where the work of leaving goes.
+    /// Runs the cancel of a turn that was dropped.
     tasks: TaskTracker,
     /// Messages before it that the agent was not told.
     left_out: usize,
@@ -178,7 +178,7 @@ impl Drop for StartedTurn {
         if self.over {
             return;
         }
-        // Its own eyes must be closed before the session counts who else watches.
+        // Our own reader is closed first, so that the session does not count it among those who watch.
         self.reader.close();
         let (handle, turn) = (self.handle().clone(), self.turn);
         self.tasks.spawn(async move { report(handle.abandon(turn).await, &handle) });

@@ -11,7 +11,7 @@ use crate::model::{SessionId, TurnId};
 const MOST: usize = 4_096;
 
 #[derive(Default)]
-pub(super) struct TurnLedger {
+pub(super) struct ParkedTurnTokens {
     turns: Mutex<Turns>,
 }
 
@@ -22,7 +22,7 @@ struct Turns {
     order: VecDeque<(SessionId, TurnId)>,
 }
 
-impl TurnLedger {
+impl ParkedTurnTokens {
     pub(super) fn note(&self, turn: Held, taken: TokenCount) {
         let key = (turn.session, turn.turn);
         let mut turns = self.lock();
@@ -57,7 +57,7 @@ mod tests {
 
     #[test]
     fn the_oldest_turn_is_forgotten_for_one_more() {
-        let (ledger, session) = (TurnLedger::default(), SessionId::new());
+        let (ledger, session) = (ParkedTurnTokens::default(), SessionId::new());
         let turn = |turn: usize| Held { session, turn: TurnId(turn as u64) };
         let taken = TokenCount { input: 7, ..TokenCount::default() };
         for number in 0..=MOST {

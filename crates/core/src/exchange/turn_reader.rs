@@ -4,10 +4,9 @@ use super::agent_tools::ToolResults;
 use super::calls::{CallOptions, Calls, Parking};
 use super::ending::{Ending, ending};
 use super::fingerprint::{Fingerprint, Growing};
-use super::output_checker::{RequiredOutput, Verdict};
 use super::refused_asks::RefusedAsks;
 use super::request::{CallIds, TokenLimit};
-use super::required_output::HeldAnswer;
+use super::required_output::{HeldAnswer, RequiredOutput, Verdict};
 use super::sink::{AnswerPieces, AnswerSink, Finish};
 use super::stop_sequences::{Passed, StopSequences};
 use super::surrogate::{Halves, Joined};
@@ -260,20 +259,20 @@ impl TurnReader {
         let rest = self.stop.as_mut().map(StopSequences::rest);
         match rest.and_then(|rest| self.pass(rest, out)) {
             // The agent said more than the client has.
-            Some(reason) => Ending::Forgotten(reason),
+            Some(reason) => Ending::NotResumable(reason),
             None => self.unless_refused(end, out),
         }
     }
 
     /// An agent that ends its turn over a tool that it was refused has not answered.
     fn unless_refused(&mut self, end: Ending, out: &mut AnswerPieces<'_, impl AnswerSink>) -> Ending {
-        let (Ending::Finished(Finish::Stop) | Ending::Forgotten(Finish::Stop) | Ending::Cancelled) = end else {
+        let (Ending::Finished(Finish::Stop) | Ending::NotResumable(Finish::Stop) | Ending::Cancelled) = end else {
             return end;
         };
         let Some(reason) = self.refused.reason() else { return end };
         self.tokens.text(&reason);
         out.refusal(&Text::plain(reason).to_escaped());
-        Ending::Forgotten(Finish::ContentFilter)
+        Ending::NotResumable(Finish::ContentFilter)
     }
 
     /// A half whose other half never came is no character.
@@ -306,11 +305,10 @@ impl TurnReader {
             let words = words.unwrap_or_else(|| "the agent refused to answer".to_owned());
             self.tokens.text(&words);
             out.refusal(&Text::plain(words).to_escaped());
-            return Some(Ending::Forgotten(Finish::Stop));
+            return Some(Ending::NotResumable(Finish::Stop));
         }
         let text = match end {
             Ending::Finished(_) => match held.check() {
-                Verdict::Done => held.take_text(),
                 Verdict::Output(output) => String::from_utf8_lossy(&output.0).into_owned(),
                 Verdict::Again(prompt) => {
                     self.tokens.begin_turn(&prompt.blocks());
@@ -322,7 +320,7 @@ impl TurnReader {
             _ => held.take_text(),
         };
         match self.say_now(&text, out) {
-            Some(Ending::Cut(reason)) => Some(Ending::Forgotten(reason)),
+            Some(Ending::Cut(reason)) => Some(Ending::NotResumable(reason)),
             other => other,
         }
     }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-/// One conversation, named the same on every face. Sorts by the time of its creation.
+/// One conversation, named the same in every API. Sorts by the time of its creation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct SessionId(Uuid);
 
@@ -85,12 +85,12 @@ pub struct TurnId(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct AskId(pub u64);
 
-/// One attached client of one face, for as long as it is attached.
+/// One attached client of one API, for as long as it is attached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ClientId(pub u64);
 
 impl ClientId {
-    /// One that no other client of any face has in this process. Logs of earlier processes may hold the same number.
+    /// One that no other client of any API has in this process. Logs of earlier processes may hold the same number.
     pub fn fresh() -> Self {
         static LAST: AtomicU64 = AtomicU64::new(0);
         Self(LAST.fetch_add(1, Ordering::Relaxed) + 1)

@@ -85,7 +85,7 @@ pub(super) struct Actor {
     idle_since: Instant,
     queue: PromptQueue,
     last_turn: TurnId,
-    keeping: Keeping,
+    keeping: RecordWrite,
     /// When the session was used since its record was stored: by then it is stored again, and the log with it.
     store_by: Option<Instant>,
     /// An agent was there and was lost: the next one knows nothing.
@@ -99,7 +99,7 @@ pub(super) struct Actor {
     /// What was last posted there; nothing when the record has changed since.
     shown: Option<StatusKey>,
     /// Work that goes on beside the loop: changes at the agent, records, closing agents.
-    beside: JoinSet<Beside>,
+    beside: JoinSet<BackgroundResult>,
 }
 
 /// What the session is busy with.
@@ -144,7 +144,7 @@ const STORE_AFTER: Duration = Duration::from_secs(2);
 /// Closing agents and writing records is waited for at most this long.
 const LONGEST_PARTING: Duration = Duration::from_secs(30);
 
-enum Beside {
+enum BackgroundResult {
     Changed { result: Result<Changed, Failure>, change: Change, reply: oneshot::Sender<Result<Changed, Error>> },
     RecordKept(Result<(), StoreError>),
     Synced(Result<(), StoreError>),
@@ -152,7 +152,7 @@ enum Beside {
 }
 
 /// Whether the record is on its way to the store, and has changed since.
-enum Keeping {
+enum RecordWrite {
     Idle,
     Writing { again: bool },
 }
@@ -187,7 +187,7 @@ impl Actor {
             stage: Stage::Idle,
             idle_since: Instant::now(),
             last_turn: parts.last_turn.unwrap_or(TurnId(0)),
-            keeping: Keeping::Idle,
+            keeping: RecordWrite::Idle,
             store_by: None,
             lost: parts.lost,
             waking: Vec::new(),
@@ -272,17 +272,17 @@ impl Actor {
         Next::GoOn
     }
 
-    fn on_beside(&mut self, done: Result<Beside, tokio::task::JoinError>) {
+    fn on_beside(&mut self, done: Result<BackgroundResult, tokio::task::JoinError>) {
         match done {
-            Ok(Beside::Changed { result, change, reply }) => {
+            Ok(BackgroundResult::Changed { result, change, reply }) => {
                 if let Ok(changed) = &result {
                     self.on_changed(change, changed);
                 }
                 answer(reply, result.map_err(Error::Agent));
             }
-            Ok(Beside::RecordKept(result)) => self.on_record_kept(result),
-            Ok(Beside::Synced(result)) => report(result.map_err(Error::Store), "the session's log"),
-            Ok(Beside::AgentClosed) => {}
+            Ok(BackgroundResult::RecordKept(result)) => self.on_record_kept(result),
+            Ok(BackgroundResult::Synced(result)) => report(result.map_err(Error::Store), "the session's log"),
+            Ok(BackgroundResult::AgentClosed) => {}
             Err(error) => {
                 tracing::error!(session = %self.record.id, %error, "a task of the session panicked");
             }
@@ -321,41 +321,41 @@ impl Actor {
         self.store_by = None;
         self.keep_record();
         let synced = self.journal.sync();
-        self.beside.spawn(async move { Beside::Synced(synced.await) });
+        self.beside.spawn(async move { BackgroundResult::Synced(synced.await) });
     }
 
     /// Stores the record. One write at a time, so that an older one never overtakes a newer one.
     fn keep_record(&mut self) {
         self.shown = None;
-        if let Keeping::Writing { .. } = self.keeping {
-            self.keeping = Keeping::Writing { again: true };
+        if let RecordWrite::Writing { .. } = self.keeping {
+            self.keeping = RecordWrite::Writing { again: true };
             return;
         }
-        self.keeping = Keeping::Writing { again: false };
+        self.keeping = RecordWrite::Writing { again: false };
         let (store, record) = (Arc::clone(&self.store), self.record.clone());
         let mut kept = Box::pin(async move { store.update(record).await });
         // A store that only notes it is done at once; a task for that would wake another thread.
         match kept.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(result) => self.on_record_kept(result),
-            Poll::Pending => drop(self.beside.spawn(async move { Beside::RecordKept(kept.await) })),
+            Poll::Pending => drop(self.beside.spawn(async move { BackgroundResult::RecordKept(kept.await) })),
         }
     }
 
     fn on_record_kept(&mut self, result: Result<(), StoreError>) {
         report(result.map_err(Error::Store), "the session's record");
-        let again = matches!(self.keeping, Keeping::Writing { again: true });
-        self.keeping = Keeping::Idle;
+        let again = matches!(self.keeping, RecordWrite::Writing { again: true });
+        self.keeping = RecordWrite::Idle;
         if again {
             self.keep_record();
         }
     }
 
-    fn part_with_agent(&mut self, close_mode: CloseMode) {
+    fn close_agent(&mut self, close_mode: CloseMode) {
         if let Agent::Live { session, .. } = std::mem::replace(&mut self.agent, Agent::Absent) {
             let closing = session.close(close_mode);
             self.beside.spawn(async move {
                 closing.await;
-                Beside::AgentClosed
+                BackgroundResult::AgentClosed
             });
         }
     }
@@ -371,7 +371,7 @@ impl Actor {
         self.with_turn(|turn, now, actions| turn.abort(failure, now, actions));
         // The disk may have space again since the last attempt.
         report(self.journal.check(), "the end of a turn");
-        self.part_with_agent(CloseMode::Release);
+        self.close_agent(CloseMode::Release);
         if self.store_by.take().is_some() {
             self.keep_record();
         }

@@ -109,7 +109,7 @@ impl Agent {
                 session.prompt(&waiting.prompt)?;
                 return Ok(None);
             }
-            Memory::Brought => {
+            Memory::InPrompt => {
                 session.prompt(&waiting.prompt)?;
                 None
             }

@@ -4,9 +4,8 @@ use std::collections::HashMap;
 
 use crate::model::{AskId, Event, Seq};
 
-/// Unique in the session's log, whichever agent asked, and whichever process held the session then. Each question that is
-/// numbered takes an entry, so that no number is larger than that of its entry, and a process begins after the last entry
-/// that it finds.
+/// Unique in the session's log, whichever agent asked, and whichever process held the session then. A number is
+/// never larger than that of the question's entry in the log, so a process that counts on from the last entry repeats none.
 pub(super) struct AskIds {
     last: u64,
     /// What the agent that is there calls the questions that wait.

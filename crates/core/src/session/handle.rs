@@ -167,7 +167,7 @@ pub enum Resumption {
 /// What must be true of a session for a prompt to make sense in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Precondition {
-    /// None: an agent that has not heard of the turns before is told of them with the prompt.
+    /// Whether the agent knows the turns before or not: it is told of those that it does not know.
     Any,
     /// None: the prompt itself tells of the turns before.
     Anew,
@@ -188,7 +188,7 @@ pub struct Accepted {
     pub ahead: usize,
     /// It goes to the agent without a wait; otherwise [`Event::Admitted`](crate::model::Event::Admitted) says when.
     pub is_admitted: bool,
-    /// A face that acknowledges the prompt waits for this first.
+    /// An API that acknowledges the prompt waits for this first.
     pub durable: Durable,
 }
 

@@ -33,7 +33,7 @@ const STEP: usize = 256;
 impl Past {
     /// `None`: nothing was said that an agent answered.
     pub(crate) async fn recap(&self) -> Result<Option<HistoryReplay>, StoreError> {
-        let mut talk = Talk::default();
+        let mut talk = TurnsRead::default();
         let mut until = if self.last_turn == TurnId(0) { Seq::START } else { self.last };
         while until > Seq::START && talk.bytes <= self.budget {
             let after = Seq(until.0.saturating_sub(STEP as u64));
@@ -91,7 +91,7 @@ impl Opening {
 /// The turns from the end of the log back to some entry. Prompts that waited stand in the log before the end of the
 /// turn that they waited for, so entries are sorted by turn.
 #[derive(Default)]
-struct Talk {
+struct TurnsRead {
     turns: BTreeMap<TurnId, Told>,
     bytes: usize,
 }
@@ -105,7 +105,7 @@ struct Told {
     bytes: usize,
 }
 
-impl Talk {
+impl TurnsRead {
     fn add(&mut self, turn: TurnId, event: &Event) {
         let told = self.turns.entry(turn).or_default();
         match event {
@@ -168,7 +168,7 @@ impl Told {
     fn tell(&self, messages: &mut Vec<Message>) {
         let Some(prompt) = &self.prompt else { return };
         messages.extend(prompt.messages().map(Cow::into_owned));
-        let mut speech = Speech { messages, text: String::new() };
+        let mut speech = MessageBuilder { messages, text: String::new() };
         for event in self.answer.iter().rev() {
             let role = if matches!(event, Event::Returned { .. }) { Role::Tool } else { Role::Assistant };
             speech.speaker(role);
@@ -177,7 +177,7 @@ impl Told {
         speech.flush();
     }
 
-    fn tell_event(&self, event: &Event, speech: &mut Speech<'_>) {
+    fn tell_event(&self, event: &Event, speech: &mut MessageBuilder<'_>) {
         match event {
             Event::Text(text) => speech.text.push_str(&text.to_str()),
             Event::Content(content) => speech.part(Part::Content(content.clone())),
@@ -206,12 +206,12 @@ impl Told {
 }
 
 /// An answer on its way into messages: pieces of text become one part.
-struct Speech<'m> {
+struct MessageBuilder<'m> {
     messages: &'m mut Vec<Message>,
     text: String,
 }
 
-impl Speech<'_> {
+impl MessageBuilder<'_> {
     fn speaker(&mut self, role: Role) {
         if self.messages.last().is_none_or(|last| last.role != role) {
             self.flush();

@@ -1,5 +1,5 @@
-//! The session's log with its bad days: what cannot be written is shown to nobody, and what is owed is written
-//! first when the disk is back.
+//! The session's log, and what happens when it cannot be written: what is not stored is shown to no reader,
+//! and the ends of turns and questions that are owed are written first when the disk is back.
 
 use crate::error::Error;
 use crate::log::{Attachment, Backpressure, Draft, From, SessionLog};

@@ -1,4 +1,4 @@
-//! What can be read at the door of a session without asking its task, which would cost each request a wait.
+//! What can be read of a session without asking its task, which would cost each request a wait.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};

@@ -35,7 +35,7 @@ pub(super) enum Memory {
     /// The prompt makes no sense to it.
     Needed,
     /// The prompt tells of them itself.
-    Brought,
+    InPrompt,
     /// The prompt is a command that the agent runs: it has to stand alone.
     Unneeded,
 }

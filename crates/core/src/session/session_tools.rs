@@ -9,7 +9,7 @@ use crate::tool_host::{HostedTools, Offer, ToolHost, ToolList, ToolNews};
 
 /// Belongs to one agent and goes with it.
 pub(super) struct SessionTools {
-    board: Box<dyn ToolList>,
+    list: Box<dyn ToolList>,
     news: mpsc::Receiver<ToolNews>,
     offered: Offer,
     reading: Reading,
@@ -42,16 +42,16 @@ pub(super) enum ToolsUpdate {
 impl SessionTools {
     /// Opens an endpoint with this offer. The server is what the agent must be told.
     pub(super) fn open(host: &dyn ToolHost, offered: Offer) -> Result<(ToolServer, Self), Failure> {
-        let HostedTools { server, mut board, news } = host.open()?;
-        let reading = Reading::Awaited(board.offer(offered.clone()));
-        Ok((server, Self { board, news, offered, reading, reader: Reader::Early }))
+        let HostedTools { server, mut list, news } = host.open()?;
+        let reading = Reading::Awaited(list.offer(offered.clone()));
+        Ok((server, Self { list, news, offered, reading, reader: Reader::Early }))
     }
 
     /// Offers this from now on. What is offered already stays as read as it is.
     pub(super) fn offer(&mut self, offer: &Offer) {
         if self.offered != *offer {
             self.offered = offer.clone();
-            self.reading = Reading::Awaited(self.board.offer(offer.clone()));
+            self.reading = Reading::Awaited(self.list.offer(offer.clone()));
         }
     }
 

@@ -238,7 +238,7 @@ impl Turn {
             }
             event => {
                 if matches!(event, Event::Text(_) | Event::Thought(_) | Event::Content(_)) {
-                    self.linger(now);
+                    self.extend_gathering(now);
                 }
                 actions.push(Action::Log { event, frame });
             }

@@ -200,6 +200,7 @@ pub(crate) fn command(setup: &DriverSetup, launch: &Launch, fence: Option<Sandbo
         launch.environment.iter().map(|(name, value)| (name.into(), value.into())).collect();
     let mut command =
         CommandSpec::new(&launch.program, Environment::inherit(variables)).args(launch.args.iter()).cwd(&launch.cwd);
+    command.limits.line = setup.line;
     if setup.execution == Execution::Agent {
         command = command.umask(Some(setup.umask));
     }

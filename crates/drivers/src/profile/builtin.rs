@@ -14,7 +14,7 @@ const BUILTIN: &[(&str, &str)] = &[
 ];
 
 impl Profile {
-    /// Every profile that ships in the binary, in the order in which a default agent is looked for; `demo` is last.
+    /// Every profile that ships in the binary, `demo` last.
     pub fn builtin() -> Result<Vec<Self>, ProfileError> {
         BUILTIN.iter().map(|(name, text)| Self::parse(name, text, &format!("agents/{name}.toml"))).collect()
     }

@@ -15,6 +15,23 @@ async fn two_turns(mode: &str) -> [String; 2] {
 }
 
 #[tokio::test]
+async fn how_long_a_line_may_be_is_for_the_operator_to_say() {
+    let mut plan = ScriptedAgent::fake(&["--mode", "hugeline:40000"]);
+    plan.setup.line = 50_000;
+    let fixture = plan.start();
+    fixture.session().await.turn("say heard").await.finished();
+    fixture.end().await;
+
+    let mut plan = ScriptedAgent::fake(&["--mode", "hugeline:40000"]);
+    plan.setup.line = 30_000;
+    let fixture = plan.start();
+    let turned = fixture.session().await.turn("say never").await;
+    let failure = turned.failed_as(FailureKind::Protocol);
+    assert!(failure.message.contains("longer than 30000 bytes"), "{failure}");
+    fixture.end().await;
+}
+
+#[tokio::test]
 async fn r4_banners_between_the_messages_are_passed_over() {
     assert_eq!(two_turns("banner").await, ["onetwo", "three"]);
 }

@@ -118,6 +118,7 @@ impl ScriptedAgent {
             forms: Forms::NotOffered,
             access: ClientAccess::ALL,
             restart: RestartPolicy::default(),
+            line: gembridge_process::DEFAULT_LINE_LIMIT,
             waiting: 64,
         };
         // Nobody has to wait for a default: a test that needs a bound to be reached sets it.

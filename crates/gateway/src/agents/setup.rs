@@ -26,6 +26,7 @@ fn host(context: &Context, spawner: Spawner) -> Host {
         cache: folders.cache.clone(),
         homes: folders.state.join("agents"),
         umask: context.umask,
+        line: usize::try_from(context.config.settings.limits.agent_line.0).unwrap_or(usize::MAX),
         spawner,
         shim: std::env::current_exe().ok(),
         guest_fence: guest_fence(&context.config.settings),

@@ -43,7 +43,8 @@ pub struct Settings {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct DefaultSettings {
-    /// The agent. Without it: `gemini` where it is installed, the built-in `demo` agent otherwise.
+    /// The agent. Without it: `gemini` where it is installed, then the first of `claude`, `codex`, `opencode`, `qwen` and `goose` that
+    /// is installed and logged in, and the built-in `demo` agent where there is none.
     pub agent: Option<String>,
 }
 

@@ -3,7 +3,7 @@
 
 use tokio::sync::oneshot;
 
-use super::{Actor, Stage, answer, report};
+use super::{Actor, Stage, report};
 use crate::admission::{Permit, Waiter};
 use crate::error::Error;
 use crate::log::Draft;
@@ -26,8 +26,8 @@ pub(super) enum Slot {
 
 /// Results of calls, and whoever waits to hear that the agent has them.
 pub(super) struct DeferredResults {
-    given: SubmitResults,
-    reply: oneshot::Sender<Result<Resumed, Error>>,
+    pub given: SubmitResults,
+    pub reply: oneshot::Sender<Result<Resumed, Error>>,
 }
 
 impl Stage {
@@ -95,42 +95,6 @@ impl Actor {
         let admitted = Draft { turn: Some(waiting.turn), event: Event::Admitted, frame: None };
         // A log that cannot be written ends the turn in the next step.
         report(self.journal.append(vec![admitted]).map(|_| ()), "the start of a turn");
-    }
-
-    /// Results of calls. They go to the agent once the turn has a permit again.
-    pub(super) fn on_results(&mut self, given: SubmitResults, reply: oneshot::Sender<Result<Resumed, Error>>) {
-        let admission = &self.admission;
-        if let Stage::Running { turn, slot } = &mut self.stage
-            && given.results.iter().any(|(call, _)| turn.awaits(*call))
-        {
-            match slot {
-                Slot::Held(_) => {}
-                Slot::Requested { results, .. } if results.len() >= self.limits.parked_calls => {
-                    let retry_after = std::time::Duration::from_secs(1);
-                    return answer(reply, Err(Error::Busy { what: "the queue of results", retry_after }));
-                }
-                Slot::Requested { results, .. } => return results.push(DeferredResults { given, reply }),
-                Slot::Released => match admission.try_admit(&self.record.principal) {
-                    Some(permit) => *slot = Slot::Held(permit),
-                    None => match admission.wait(&self.record.principal) {
-                        Ok(mut waiter) => {
-                            waiter.enter();
-                            *slot = Slot::Requested { waiter, results: vec![DeferredResults { given, reply }] };
-                            return;
-                        }
-                        Err(full) => return answer(reply, Err(full.into())),
-                    },
-                },
-            }
-        }
-        let resumed = self.on_results_given(given);
-        answer(reply, resumed);
-    }
-
-    pub(super) fn submit_all(&mut self, results: Vec<DeferredResults>) {
-        for DeferredResults { given, reply } in results {
-            self.on_results(given, reply);
-        }
     }
 
     /// Gives the permit back while the turn waits for its client, and takes one when it goes on without results.

@@ -1,8 +1,10 @@
 //! Calls of the client's tools: from the endpoint where the agent makes them to the client, and back.
 
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::{Actor, Stage};
+use super::admission::{DeferredResults, Slot};
+use super::{Actor, Stage, answer};
 use crate::error::Error;
 use crate::log::Draft;
 use crate::model::{CallId, ClientCall, Event, Seq, ToolReturn, TurnId};
@@ -26,7 +28,7 @@ impl Actor {
             }
             ToolsUpdate::Read => self.on_offer_read(),
             ToolsUpdate::Gone => {
-                tracing::warn!(session = %self.record.id, "the tools of the client's tools was closed");
+                tracing::warn!(session = %self.record.id, "the endpoint of the client's tools was closed");
                 if let Agent::Live { tools, .. } = &mut self.agent {
                     *tools = None;
                 }
@@ -82,14 +84,14 @@ impl Actor {
             return Err(Error::Invalid("no result was given; name at least one call and its result".into()));
         };
         let (after, how) = match self.sort(turn, &given.results)? {
-            Sorted::Fresh(receipts) => (self.resolve(given, receipts)?, Resumption::Resolved),
-            Sorted::Repeated { after } => (after, Resumption::Rejoined),
+            ResultsKind::Fresh(receipts) => (self.resolve(given, receipts)?, Resumption::Resolved),
+            ResultsKind::Repeated { after } => (after, Resumption::Rejoined),
         };
         Ok(Resumed { turn, after, how, waiting: self.waiting_calls(turn) })
     }
 
     /// Tells results that are waited for from those that were given before. Anything else is refused.
-    fn sort(&self, turn: TurnId, results: &[(CallId, ToolReturn)]) -> Result<Sorted, Error> {
+    fn sort(&self, turn: TurnId, results: &[(CallId, ToolReturn)]) -> Result<ResultsKind, Error> {
         let mut fresh: Vec<(CallId, Digest)> = Vec::new();
         let mut after = Seq::START;
         for (call, result) in results {
@@ -106,7 +108,7 @@ impl Actor {
                 return Err(Error::NotParked(*call));
             }
         }
-        Ok(if fresh.is_empty() { Sorted::Repeated { after } } else { Sorted::Fresh(fresh) })
+        Ok(if fresh.is_empty() { ResultsKind::Repeated { after } } else { ResultsKind::Fresh(fresh) })
     }
 
     /// Gives the results to the agent. The number is where whoever gave them reads on.
@@ -139,6 +141,42 @@ impl Actor {
         }
     }
 
+    /// Results of calls. They go to the agent once the turn has a permit again.
+    pub(super) fn on_results(&mut self, given: SubmitResults, reply: oneshot::Sender<Result<Resumed, Error>>) {
+        let admission = &self.admission;
+        if let Stage::Running { turn, slot } = &mut self.stage
+            && given.results.iter().any(|(call, _)| turn.awaits(*call))
+        {
+            match slot {
+                Slot::Held(_) => {}
+                Slot::Requested { results, .. } if results.len() >= self.limits.parked_calls => {
+                    let retry_after = std::time::Duration::from_secs(1);
+                    return answer(reply, Err(Error::Busy { what: "the queue of results", retry_after }));
+                }
+                Slot::Requested { results, .. } => return results.push(DeferredResults { given, reply }),
+                Slot::Released => match admission.try_admit(&self.record.principal) {
+                    Some(permit) => *slot = Slot::Held(permit),
+                    None => match admission.wait(&self.record.principal) {
+                        Ok(mut waiter) => {
+                            waiter.enter();
+                            *slot = Slot::Requested { waiter, results: vec![DeferredResults { given, reply }] };
+                            return;
+                        }
+                        Err(full) => return answer(reply, Err(full.into())),
+                    },
+                },
+            }
+        }
+        let resumed = self.on_results_given(given);
+        answer(reply, resumed);
+    }
+
+    pub(super) fn submit_all(&mut self, results: Vec<DeferredResults>) {
+        for DeferredResults { given, reply } in results {
+            self.on_results(given, reply);
+        }
+    }
+
     /// How many of these come after the client is told what the agent waits for, if it is.
     pub(super) fn told_before(&self, drafts: &[Draft]) -> Option<usize> {
         let Stage::Running { turn, .. } = &self.stage else { return None };
@@ -160,7 +198,7 @@ impl Actor {
 }
 
 /// Results that came together.
-enum Sorted {
+enum ResultsKind {
     /// Some of them are waited for: these.
     Fresh(Vec<(CallId, Digest)>),
     /// All of them were given before.

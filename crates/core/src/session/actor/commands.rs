@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::{Actor, Beside, Next, Stage, answer, report};
+use super::{Actor, BackgroundResult, Next, Stage, answer, report};
 use crate::driver::{Change, Changed, CloseMode, SlashCommands};
 use crate::error::Error;
 use crate::log::{Attachment, Backpressure, Draft, From};
@@ -138,7 +138,7 @@ impl Actor {
         self.beside.spawn(async move {
             closing.await;
             answer(reply, Ok(()));
-            Beside::AgentClosed
+            BackgroundResult::AgentClosed
         });
     }
 
@@ -156,7 +156,7 @@ impl Actor {
         let busy = !matches!(self.stage, Stage::Idle);
         let memory = match precondition {
             Precondition::Any => self.memory_for(&prompt),
-            Precondition::Anew => Memory::Brought,
+            Precondition::Anew => Memory::InPrompt,
             Precondition::RightAfter(turn) if turn == self.last_turn && !busy && self.may_remember() => Memory::Needed,
             Precondition::RightAfter(_) => return Err(Error::MovedOn),
         };
@@ -265,7 +265,7 @@ impl Actor {
             return;
         };
         let pending = agent.change(change.clone());
-        self.beside.spawn(async move { Beside::Changed { result: pending.await, change, reply } });
+        self.beside.spawn(async move { BackgroundResult::Changed { result: pending.await, change, reply } });
     }
 
     fn on_wake(&mut self, offer: Option<Box<Offer>>, reply: oneshot::Sender<Result<SessionFacts, Error>>) {

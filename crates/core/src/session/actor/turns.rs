@@ -48,7 +48,7 @@ impl Actor {
         self.stage = Stage::Opening(waiting);
         if self.agent.has_forgotten() {
             // The next one hears all of it from us.
-            self.part_with_agent(CloseMode::Release);
+            self.close_agent(CloseMode::Release);
             self.spec.resume = None;
         }
         if self.agent.live().is_none() {
@@ -138,7 +138,7 @@ impl Actor {
             Attempt::First => Some(Event::Started),
             Attempt::Second => None,
         };
-        if waiting.attempt == Attempt::Second || waiting.memory == Memory::Brought {
+        if waiting.attempt == Attempt::Second || waiting.memory == Memory::InPrompt {
             turn.keep();
         }
         let permit = self.permit_of(waiting.pass);
@@ -216,7 +216,7 @@ impl Actor {
                     ended_well |= matches!(event, Event::Ended(Outcome::Finished(_)));
                     drafts.push(Draft { turn, event, frame });
                     if ends {
-                        // What came in one breath with the end is no part of the turn.
+                        // What comes in the same batch after the end is no part of the turn.
                         turn = None;
                     }
                 }
@@ -282,7 +282,7 @@ impl Actor {
             },
             Action::GiveUpAgent => {
                 self.agent_lost("the agent did not obey a cancel and was ended".into());
-                self.part_with_agent(CloseMode::Kill);
+                self.close_agent(CloseMode::Kill);
                 Ok(())
             }
             Action::Log { .. } | Action::ReturnCall { .. } => Ok(()),

@@ -16,7 +16,7 @@ pub(super) struct Calls {
     count: u64,
     /// All wait equally long, so the first is also the first to run out of time.
     waiting: Vec<ParkedCall>,
-    telling: Telling,
+    telling: Announcement,
 }
 
 struct ParkedCall {
@@ -26,7 +26,7 @@ struct ParkedCall {
 }
 
 /// What the client knows of the calls that wait.
-enum Telling {
+enum Announcement {
     /// All of it, or nothing waits.
     Told,
     /// More may follow within the moment.
@@ -46,13 +46,13 @@ pub struct NewCall {
 
 impl Calls {
     pub(super) fn none(session: SessionId) -> Self {
-        Self { session, count: 0, waiting: Vec::new(), telling: Telling::Told }
+        Self { session, count: 0, waiting: Vec::new(), telling: Announcement::Told }
     }
 
     pub(super) fn deadline(&self) -> Option<Instant> {
         let gathered = match self.telling {
-            Telling::Told => None,
-            Telling::Gathering { until, .. } => Some(until),
+            Announcement::Told => None,
+            Announcement::Gathering { until, .. } => Some(until),
         };
         self.waiting.first().map(|parked| parked.until).into_iter().chain(gathered).min()
     }
@@ -74,7 +74,7 @@ impl Turn {
 
     /// Whether the client was told of all that the agent waits for: until its results come the turn stands still.
     pub fn is_parked(&self) -> bool {
-        !self.calls.waiting.is_empty() && matches!(self.calls.telling, Telling::Told)
+        !self.calls.waiting.is_empty() && matches!(self.calls.telling, Announcement::Told)
     }
 
     /// Whether the agent ever called a tool of the client in this turn.
@@ -104,7 +104,7 @@ impl Turn {
         self.clock.wait_begins(now);
         let gather = self.limits.gather;
         self.calls.telling =
-            Telling::Gathering { until: now + gather, at_most: now + gather.saturating_mul(LONGEST_GATHERING) };
+            Announcement::Gathering { until: now + gather, at_most: now + gather.saturating_mul(LONGEST_GATHERING) };
         Ok(id)
     }
 
@@ -154,8 +154,8 @@ impl Turn {
     }
 
     /// The agent still says something of what came before its calls: the client shall have it with them.
-    pub(super) fn linger(&mut self, now: Instant) {
-        if let Telling::Gathering { until, at_most } = &mut self.calls.telling {
+    pub(super) fn extend_gathering(&mut self, now: Instant) {
+        if let Announcement::Gathering { until, at_most } = &mut self.calls.telling {
             *until = (now + self.limits.gather).min(*at_most);
         }
     }
@@ -174,13 +174,13 @@ impl Turn {
             let call = parked.call.id;
             self.return_call(call, ToolReturn::failed(message.as_str()), ReturnedBy::Timeout, now, actions);
         }
-        if matches!(self.calls.telling, Telling::Gathering { until, .. } if until <= now) {
+        if matches!(self.calls.telling, Announcement::Gathering { until, .. } if until <= now) {
             self.tell(actions);
         }
     }
 
     fn tell(&mut self, actions: &mut Vec<Action>) {
-        self.calls.telling = Telling::Told;
+        self.calls.telling = Announcement::Told;
         actions.push(Action::Log { event: Event::Parked(self.calls.ids()), frame: None });
     }
 
@@ -196,7 +196,7 @@ impl Turn {
         self.calls.waiting.remove(at);
         self.clock.wait_ends(now);
         if self.calls.waiting.is_empty() {
-            self.calls.telling = Telling::Told;
+            self.calls.telling = Announcement::Told;
         }
         let event = Event::Returned { call, result: Box::new(result.clone()), by };
         actions.push(Action::Log { event, frame: None });
