@@ -30,7 +30,7 @@ pub(crate) use raw_json::{JSON, arguments, json, quoted};
 pub(crate) use recent::{Recent, RecentLimits};
 pub use source::Source;
 pub(crate) use template::{HOLE, Template};
-pub(crate) use tool::{LARGEST_SCHEMA, check_names, client_tool, client_tool_within, form, keep, schema};
+pub(crate) use tool::{LARGEST_SCHEMA, check_tools, client_tool, client_tool_within, form, keep, schema};
 pub(crate) use words::{Ignored, brief, check_stop, parse, shortened};
 
 /// Whether a client sees the agent's thoughts.

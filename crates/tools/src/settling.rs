@@ -20,7 +20,7 @@ pub struct SettlingToolHost(pub ToolBridge);
 impl ToolHost for SettlingToolHost {
     fn open(&self) -> Result<HostedTools, Failure> {
         let place = self.0.open()?;
-        Ok(HostedTools { board: Box::new(SettlingBoard { inner: place.board, list: List::Unread }), ..place })
+        Ok(HostedTools { list: Box::new(SettlingTools { inner: place.list, list: List::Unread }), ..place })
     }
 
     fn format(&self, wanted: &FormatSpec) -> Result<Arc<dyn Format>, String> {
@@ -28,7 +28,7 @@ impl ToolHost for SettlingToolHost {
     }
 }
 
-struct SettlingBoard {
+struct SettlingTools {
     inner: Box<dyn ToolList>,
     list: List,
 }
@@ -39,7 +39,7 @@ enum List {
     Read,
 }
 
-impl ToolList for SettlingBoard {
+impl ToolList for SettlingTools {
     fn offer(&mut self, offer: Offer) -> BoxFuture<'static, ()> {
         let read = self.inner.offer(offer);
         match std::mem::replace(&mut self.list, List::Read) {

@@ -87,7 +87,7 @@ async fn the_conformance_suite_passes_for_what_a_tool_server_is() {
     let tools = TOOLS.iter().map(|name| tool(name, r#"{"type":"object"}"#));
     let tools = tools.chain([tool("json_schema_2020_12_tool", SCHEMA)]);
     let tools = tools.map(|tool| ClientTool { description: Some("for the suite".into()), ..tool }).collect();
-    drop(endpoint.board.offer(Offer { tools, format: None }));
+    drop(endpoint.list.offer(Offer { tools, format: None }));
     let mut tasks = JoinSet::new();
     tasks.spawn(run_tools(endpoint.news));
     let proxy = proxy::start(bridge.address(), &endpoint.server.headers[0].1, &mut tasks).await;

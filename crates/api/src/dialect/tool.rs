@@ -14,6 +14,9 @@ use crate::problem::Problem;
 /// A validator is made of a schema for each request.
 pub(crate) const LARGEST_SCHEMA: usize = 1 << 20;
 
+/// The most that the names, descriptions and schemas of one request may have together. A session keeps them as long as it lives.
+const LARGEST_TOOLS: usize = 1 << 20;
+
 /// Where a dialect says nothing else.
 const LONGEST_NAME: usize = 64;
 
@@ -68,8 +71,17 @@ pub(crate) fn form(raw: Raw<'_>, place: &str) -> Result<FormatSpec, Problem> {
     Ok(FormatSpec { name: None, description: None, schema: Some(schema) })
 }
 
-/// Refuses a name that stands twice. `list` is the field of the tools.
-pub(crate) fn check_names(offered: &[OfferedTool], list: &str) -> Result<(), Problem> {
+/// Refuses a name that stands twice, and more than a session may keep. `list` is the field of the tools.
+pub(crate) fn check_tools(offered: &[OfferedTool], list: &str) -> Result<(), Problem> {
+    let size = |tool: &ClientTool| {
+        let (description, schema) = (tool.description.as_ref(), tool.schema.as_ref());
+        tool.name.len() + description.map_or(0, |text| text.len()) + schema.map_or(0, |schema| schema.0.len())
+    };
+    let bytes: usize = offered.iter().map(|offered| size(&offered.tool)).sum();
+    if bytes > LARGEST_TOOLS {
+        let message = format!("the tools have {bytes} bytes together; {LARGEST_TOOLS} is the most");
+        return Err(Problem::invalid(list, message));
+    }
     let mut seen = HashSet::new();
     match offered.iter().position(|offered| !seen.insert(&offered.tool.name)) {
         Some(at) => {

@@ -23,8 +23,8 @@ pub(super) struct Threads(Recent<Place>);
 #[derive(Clone)]
 enum Place {
     Open(Thread),
-    /// Somebody said something after it.
-    Continued,
+    /// This owner said something after it.
+    Continued(Principal),
 }
 
 /// What a request adds to a conversation.
@@ -44,7 +44,8 @@ impl Default for Threads {
 
 impl Threads {
     pub(super) fn keep(&self, message: &str, thread: Thread) {
-        self.0.put(message, Place::Open(thread), 0);
+        let owner = thread.owner.clone();
+        self.0.put(message, &owner, Place::Open(thread), 0);
     }
 
     /// The conversation after this message, to go on with.
@@ -52,12 +53,12 @@ impl Threads {
         let gone_on = self.0.change(message, |place| {
             let thread = match place {
                 Place::Open(thread) if thread.owner == *owner => thread.clone(),
-                // Whether somebody else has it is nobody's business.
-                Place::Open(_) => return Err(ThreadRefusal::NotFound),
-                Place::Continued => return Err(ThreadRefusal::AlreadyContinued),
+                Place::Continued(by) if by == owner => return Err(ThreadRefusal::AlreadyContinued),
+                // What others have is not told from what nobody has.
+                Place::Open(_) | Place::Continued(_) => return Err(ThreadRefusal::NotFound),
             };
             if addition == Addition::Words {
-                *place = Place::Continued;
+                *place = Place::Continued(owner.clone());
             }
             Ok(thread)
         });
@@ -80,6 +81,7 @@ mod tests {
         assert_eq!(go_on(&ann, Addition::Results), Ok(session));
         assert_eq!(go_on(&ann, Addition::Words), Ok(session));
         assert_eq!(go_on(&ann, Addition::Words), Err(ThreadRefusal::AlreadyContinued));
+        assert_eq!(go_on(&bob, Addition::Words), Err(ThreadRefusal::NotFound), "nor is it told that it went on");
         assert_eq!(threads.go_on("msg_2", &ann, Addition::Words).err(), Some(ThreadRefusal::NotFound));
     }
 }

@@ -106,7 +106,7 @@ fn refuse(request: &Ask<'_>) -> Result<(), Problem> {
 fn tools(request: &Ask<'_>) -> Result<Vec<OfferedTool>, Problem> {
     let tools = request.tools.iter().flat_map(|tools| &tools.0).enumerate();
     let offered = tools.map(|(at, tool)| of_tool(at, tool)).collect::<Result<Vec<_>, _>>()?;
-    dialect::check_names(&offered, "tools")?;
+    dialect::check_tools(&offered, "tools")?;
     Ok(offered)
 }
 

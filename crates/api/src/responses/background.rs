@@ -183,7 +183,8 @@ impl Body for Events {
                 }
                 let news = if this.skipped == 0 { &state.events[this.at..] } else { &[] };
                 if !news.is_empty() {
-                    let news = Bytes::copy_from_slice(news);
+                    // A reader that does not read holds this much, not all that was said.
+                    let news = Bytes::copy_from_slice(&news[..news.len().min(FRAME)]);
                     this.at += news.len();
                     return Poll::Ready(Some(Ok(Frame::data(news))));
                 }
@@ -198,4 +199,6 @@ impl Body for Events {
     }
 }
 
+/// The most that is copied for one reader at once.
+const FRAME: usize = 32 << 10;
 const EVENT_END: &[u8] = b"\n\n";

@@ -52,7 +52,7 @@ pub(super) async fn create(
         "metadata": metadata.unwrap_or_default(),
     });
     let stage = Stage::Conversation(conversation.to_string().into());
-    app.kept.put(&id, Kept { principal: identity.principal, stage, said: Arc::new(said), input: 0 });
+    app.kept.put(&id, Kept { principal: identity.principal, stage, said: Arc::new(said.detached()), input: 0 });
     Ok(value(&conversation))
 }
 
@@ -123,7 +123,9 @@ pub(super) async fn add_items(
     let Created { items, .. } = parse(&body)?;
     let added = items.map(read).transpose()?.unwrap_or_default();
     let (_, kept) = app.conversation(&id, &identity)?;
-    let said = Arc::new(added.after((*kept.said).clone()));
+    let said = added.after((*kept.said).clone());
+    said.check_length("items")?;
+    let said = Arc::new(said.detached());
     app.kept.put(&id, Kept { said: Arc::clone(&said), ..kept });
     Ok(value(&items::list(&said, said.messages.len(), &id, &Page::default(), Order::OldestFirst)?))
 }

@@ -81,7 +81,9 @@ impl Asked {
         local: Option<&Arc<KeptResponses>>,
     ) -> Result<Self, Problem> {
         let past = app.past(caller, &self.options, &self.said, local).await?.unwrap_or_default();
-        Ok(Self { said: self.said.after(past), ..self })
+        let said = self.said.after(past);
+        said.check_length("input")?;
+        Ok(Self { said, ..self })
     }
 
     /// What the agent may be told, the instructions of this request first.

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use gembridge_core::model::{Message, Principal};
+use gembridge_core::model::Principal;
 
 use super::Responses;
 use super::background::Run;
@@ -15,7 +15,8 @@ use crate::dialect::{Recent, RecentLimits};
 pub(super) struct Kept {
     pub principal: Principal,
     pub stage: Stage,
-    /// What was said up to its end, without the instructions of its request.
+    /// What was said up to its end, without the instructions of its request. With bytes of its own: a slice of a request
+    /// would keep the whole request in memory, and charged to its key.
     pub said: Arc<Conversation>,
     /// How many of those messages came before the answer.
     pub input: usize,
@@ -50,8 +51,9 @@ impl KeptResponses {
             Stage::Over(body) | Stage::Conversation(body) => body.len(),
             Stage::Background(run) => run.weight(),
         };
-        let bytes = ENTRY + body + kept.said.messages.iter().map(Message::len).sum::<usize>();
-        self.0.put(id, kept, bytes);
+        let bytes = ENTRY + body + kept.said.weight();
+        let owner = kept.principal.clone();
+        self.0.put(id, &owner, kept, bytes);
     }
 
     pub(super) fn remove(&self, id: &str) {
@@ -96,7 +98,7 @@ impl Keeper {
     pub(super) fn keep(self, id: &str, answered: Conversation, body: Vec<u8>) {
         let Self { app, kept, principal, conversation, said } = self;
         let input = said.messages.len();
-        let said = Arc::new(answered.after(said));
+        let said = Arc::new(answered.after(said).detached());
         if let Some(conversation) = &conversation
             && let Some(before) = app.kept.get(conversation, &principal)
         {

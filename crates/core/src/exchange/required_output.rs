@@ -170,11 +170,11 @@ mod tests {
     /// What becomes of turns in which the agent says these, one after another.
     fn verdicts(required: RequiredOutput, turns: &[&str]) -> Vec<Verdict> {
         let mut held = HeldAnswer::new(required).expect("something is required");
-        let mut verdict = |said: &&str| {
+        let verdict = |said: &&str| {
             held.text(said);
             held.check()
         };
-        turns.iter().map(|said| verdict(said)).collect()
+        turns.iter().map(verdict).collect()
     }
 
     fn braces() -> RequiredOutput {

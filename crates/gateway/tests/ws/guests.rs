@@ -184,3 +184,22 @@ fn f8_what_waits_in_line_stays_charged_to_the_share_of_its_key() {
         client.until(|message| message["id"] == prompt);
     }
 }
+
+#[test]
+fn f8_what_is_kept_of_a_stored_response_is_not_charged_as_its_request() {
+    let gateway = Home::for_serving().serve();
+    let ann = gateway.home.key("ann");
+    let authorization = format!("Bearer {ann}");
+    let headers = [("authorization", authorization.as_str()), ("content-type", "application/json")];
+    // Two of these do not fit a guest's share at once.
+    let body = json!({ "model": "demo", "input": format!("say {}", "x".repeat(9 << 20)) }).to_string();
+    for _ in 0..3 {
+        let answer = gateway.ask("POST", "/v1/responses", &headers, Some(&body));
+        assert_eq!(answer.status, 200, "{}", &answer.body[..answer.body.len().min(300)]);
+    }
+    let items = json!({ "items": [{ "role": "user", "content": "x", "unknown": "x".repeat(9 << 20) }] }).to_string();
+    for _ in 0..3 {
+        let answer = gateway.ask("POST", "/v1/conversations", &headers, Some(&items));
+        assert_eq!(answer.status, 200, "{}", answer.body);
+    }
+}

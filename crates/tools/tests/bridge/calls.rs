@@ -196,7 +196,7 @@ async fn an_answer_in_the_form_asked_for_is_recorded_and_any_other_is_sent_back(
     let mut endpoint = bridge.open().unwrap();
     let schema = tool("", r#"{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}"#).schema;
     let format = bridge.format(&FormatSpec { name: None, description: None, schema }).unwrap();
-    drop(endpoint.board.offer(Offer { tools: [].into(), format: Some(format) }));
+    drop(endpoint.list.offer(Offer { tools: [].into(), format: Some(format) }));
     let agent = Agent::connect(&endpoint).await;
     assert_eq!(agent.tools().await, ["structured_output"]);
     let wrong = agent.call("structured_output", json!({"n": "one"})).await;

@@ -27,7 +27,7 @@ async fn whoever_waits_at_a_place_that_closes_is_told_so() {
     let waiting = agent.begin("slow", json!({}));
     let call = called(&mut endpoint.news).await;
     let server = endpoint.server.clone();
-    drop(endpoint.board);
+    drop(endpoint.list);
     let result = soon(waiting).await.unwrap();
     assert_eq!(result.is_error, Some(true));
     assert!(text_of(&result).contains("has ended"), "{result:?}");

@@ -49,7 +49,7 @@ async fn lists_calls_and_notifications_pass_through_the_shim() {
         assert_eq!(text_of(&soon(waiting).await.unwrap()).len(), 1_000_000);
     }
     // Until the stream for it is open, the library keeps what it has to tell.
-    let read = endpoint.board.offer(offer(&["other"]));
+    let read = endpoint.list.offer(offer(&["other"]));
     soon(async { while agent.told.recv().await != Some(Told::ListChanged) {} }).await;
     assert_eq!(agent.tools().await, ["other"]);
     soon(read).await;

@@ -32,7 +32,7 @@ pub async fn bridge() -> ToolBridge {
 /// An endpoint with these tools on offer, each without arguments of its own.
 pub fn endpoint(bridge: &ToolBridge, tools: &[&str]) -> HostedTools {
     let mut endpoint = bridge.open().unwrap();
-    drop(endpoint.board.offer(offer(tools)));
+    drop(endpoint.list.offer(offer(tools)));
     endpoint
 }
 

@@ -22,7 +22,7 @@ pub(super) fn tools(request: &CreateRequest<'_>, ignored: &mut Ignored) -> Resul
         }
         ignored.unknown("tools.", &tool.unknown);
     }
-    dialect::check_names(&offered, "tools")?;
+    dialect::check_tools(&offered, "tools")?;
     let choice = choice(request.tool_choice.as_ref(), &mut offered)?;
     let one = request.tool_choice.as_ref().and_then(|choice| choice.disable_parallel_tool_use).unwrap_or(false);
     let at_once = if one { AtOnce::One } else { AtOnce::Many };

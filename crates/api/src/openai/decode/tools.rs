@@ -2,7 +2,7 @@
 
 use gembridge_core::exchange::{AtOnce, CallIds, OfferedTool, ToolChoice as Choice, Tools};
 
-use crate::dialect::{self, brief, check_names, client_tool, schema};
+use crate::dialect::{self, brief, check_tools, client_tool, schema};
 use crate::openai::wire::{AllowedTools, ChatRequest, Function, Str, Tool, ToolChoice, ToolName, Unknown, WordOr};
 use crate::problem::Problem;
 
@@ -29,7 +29,7 @@ pub(super) fn tools(request: &ChatRequest<'_>) -> Result<(Tools, Wording), Probl
             functions.iter().enumerate().map(function).collect::<Result<_, _>>()?
         }
     };
-    check_names(&offered, if wording == Wording::Tools { "tools" } else { "functions" })?;
+    check_tools(&offered, if wording == Wording::Tools { "tools" } else { "functions" })?;
     let choice = match wording {
         Wording::Tools => tool_choice(request.tool_choice.as_ref(), &mut offered)?,
         Wording::Functions => function_choice(request.function_call.as_ref(), &mut offered)?,

@@ -13,6 +13,9 @@ use crate::problem::Problem;
 use crate::responses::compaction;
 use crate::responses::wire::{self, CreateRequest, Item};
 
+/// As many as the `input` of one request may have.
+const MOST_MESSAGES: usize = 10_000;
+
 /// The input of one request.
 #[derive(Clone, Debug, Default)]
 pub(in crate::responses) struct Conversation {
@@ -246,6 +249,31 @@ impl Conversation {
             }
         }
         name_results(&mut self.messages, &self.calls, &self.results);
+    }
+
+    /// The same with bytes of its own.
+    #[must_use]
+    pub(in crate::responses) fn detached(self) -> Self {
+        Self { messages: self.messages.iter().map(Message::detached).collect(), ..self }
+    }
+
+    /// About the memory that it takes, once it is detached.
+    pub(in crate::responses) fn weight(&self) -> usize {
+        let parts = |message: &Message| message.parts.len() * size_of::<Part>();
+        let messages = self.messages.iter().map(|message| size_of::<Message>() + parts(message) + message.len());
+        let calls = self.calls.iter().map(|call| size_of::<Call>() + call.id.len() + call.name.tool.len());
+        let results = self.results.iter().map(|result| size_of::<CallResult>() + result.id.len());
+        messages.chain(calls).chain(results).sum()
+    }
+
+    /// A conversation is bounded as one request is, also where it grew over several.
+    pub(in crate::responses) fn check_length(&self, field: &str) -> Result<(), Problem> {
+        let messages = self.messages.len();
+        if messages <= MOST_MESSAGES {
+            return Ok(());
+        }
+        let message = format!("the conversation has {messages} messages; {MOST_MESSAGES} is the most, begin another");
+        Err(Problem::invalid(field, message))
     }
 
     /// Puts what was said before in front of it.

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use gembridge_core::exchange::{AtOnce, CallIds, OfferedTool, ToolChoice as Choice, Tools};
 use gembridge_core::model::Opaque;
 
-use crate::dialect::{Ignored, brief, check_names, client_tool, keep, schema};
+use crate::dialect::{Ignored, brief, check_tools, client_tool, keep, schema};
 use crate::json::WordOr;
 use crate::problem::Problem;
 use crate::responses::wire::{AllowedTool, CreateRequest, Tool, ToolChoice};
@@ -53,7 +53,7 @@ const CUSTOM_SCHEMA: &[u8] =
 pub(super) fn tools(request: &CreateRequest<'_>, ignored: &mut Ignored) -> Result<(Tools, ToolNames), Problem> {
     let mut list = ToolList { offered: Vec::new(), names: ToolNames::default(), ignored };
     list.add("tools", request.tools.as_ref().map_or(&[][..], |tools| &tools.0), None)?;
-    check_names(&list.offered, "tools")?;
+    check_tools(&list.offered, "tools")?;
     for (at, item) in super::conversation::items(request).iter().enumerate() {
         if let Some(tools) = &item.tools {
             list.add(&format!("input[{at}].tools"), &tools.0, None)?;

@@ -155,7 +155,7 @@ impl ToolHost for ScriptedHost {
             headers: Vec::new(),
             origin: ServerOrigin::Ours,
         };
-        Ok(HostedTools { server, board: Box::new(Board { post }), news })
+        Ok(HostedTools { server, list: Box::new(PlayedTools { post }), news })
     }
 
     fn format(&self, _wanted: &FormatSpec) -> Result<Arc<dyn Format>, String> {
@@ -163,11 +163,11 @@ impl ToolHost for ScriptedHost {
     }
 }
 
-struct Board {
+struct PlayedTools {
     post: mpsc::Sender<Posted>,
 }
 
-impl ToolList for Board {
+impl ToolList for PlayedTools {
     fn offer(&mut self, offer: Offer) -> BoxFuture<'static, ()> {
         let (read, wait) = oneshot::channel();
         drop(self.post.try_send(Posted { offer, read }));

@@ -100,8 +100,8 @@ impl ToolHost for FakeTools {
             headers: Vec::new(),
             origin: ServerOrigin::Ours,
         };
-        let board = Box::new(Board { places: Arc::clone(&self.places), number });
-        Ok(HostedTools { server, board, news })
+        let list = Box::new(PlayedTools { places: Arc::clone(&self.places), number });
+        Ok(HostedTools { server, list, news })
     }
 
     /// Knows `type` and `required`.
@@ -117,12 +117,12 @@ impl ToolHost for FakeTools {
     }
 }
 
-struct Board {
+struct PlayedTools {
     places: Arc<Mutex<Vec<Endpoint>>>,
     number: usize,
 }
 
-impl ToolList for Board {
+impl ToolList for PlayedTools {
     fn offer(&mut self, offer: Offer) -> BoxFuture<'static, ()> {
         self.places.lock().unwrap_or_else(PoisonError::into_inner)[self.number].offers.push(offer);
         Box::pin(std::future::ready(()))
