@@ -30,21 +30,39 @@ use tokio_util::task::TaskTracker;
 
 use crate::frontend::{Frontend, Media};
 
-#[derive(Clone, Debug)]
+/// Where the operator's list of clients' tools comes from.
+pub trait OperatorTools: Send + Sync {
+    /// The list as it stands now, in the form of `metadata.tools`; or why there is none, for the client. Asked for each
+    /// task, so it must be quick.
+    fn list(&self) -> Result<Arc<serde_json::Value>, String>;
+}
+
+#[derive(Clone)]
 pub struct A2aConfig {
     /// A stream that is silent for this long shows that it lives. Clients give up after 120 seconds.
     pub keep_alive: Duration,
     /// Tasks that are listed; the oldest leave the list first.
     pub listed: usize,
+    /// A task that did not change for this long leaves the list too, whatever its state.
+    pub listed_for: Duration,
     /// Tools of the agent that run without a question to the client.
     pub auto_approve: Arc<[String]>,
+    /// Tools that the operator says clients have: for tasks whose first message names none.
+    pub operator_tools: Option<Arc<dyn OperatorTools>>,
     /// By which clients reach the gateway: `http`, or `https` where a proxy stands before it.
     pub scheme: &'static str,
 }
 
 impl Default for A2aConfig {
     fn default() -> Self {
-        Self { keep_alive: Duration::from_secs(15), listed: 10_000, auto_approve: Arc::new([]), scheme: "http" }
+        Self {
+            keep_alive: Duration::from_secs(15),
+            listed: 10_000,
+            listed_for: Duration::from_hours(30 * 24),
+            auto_approve: Arc::new([]),
+            operator_tools: None,
+            scheme: "http",
+        }
     }
 }
 
@@ -77,7 +95,7 @@ pub struct A2a {
 
 impl A2a {
     pub fn new(parts: A2aParts) -> Arc<Self> {
-        let index = index::Index::new(parts.config.listed);
+        let index = index::Index::new(parts.config.listed, parts.config.listed_for);
         let started = jiff::Timestamp::now().strftime("%a, %d %b %Y %H:%M:%S GMT").to_string();
         Arc::new(Self { parts, index, tasks: TaskTracker::new(), started })
     }

@@ -24,6 +24,7 @@ mod shared_lists;
 mod signals;
 mod tap;
 mod tenant_driver;
+mod tool_schemas;
 mod tools;
 mod withdrawal;
 mod workspace_files;

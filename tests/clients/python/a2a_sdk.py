@@ -96,8 +96,9 @@ async def a_cancelled_task(path, bindings=("JSONRPC",)):
     async for event in following.subscribe(SubscribeToTaskRequest(id=begun.id)):
         if event.HasField("status_update"):
             state = event.status_update.status.state
-            if cancelled is None and event.status_update.status.message.parts:
-                cancelled = await client.cancel_task(CancelTaskRequest(id=begun.id))
+        # The first event is the task, with all that was said before: nothing more may come before the cancel.
+        if cancelled is None:
+            cancelled = await client.cancel_task(CancelTaskRequest(id=begun.id))
     equal((state, cancelled.status.state), (TaskState.TASK_STATE_CANCELED, TaskState.TASK_STATE_CANCELED))
     await following.close()
     await client.close()

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use gembridge_core::model::{Principal, Seq, SessionId, Timestamp};
 use gembridge_core::session::Viewer;
@@ -26,6 +27,8 @@ pub type Cursor = (Timestamp, TaskId);
 
 pub struct Index {
     most: usize,
+    /// How much older than the newest change a task may be.
+    longest: Duration,
     inner: Mutex<Inner>,
 }
 
@@ -43,8 +46,8 @@ struct Inner {
 }
 
 impl Index {
-    pub fn new(most: usize) -> Self {
-        Self { most: most.max(1), inner: Mutex::default() }
+    pub fn new(most: usize, longest: Duration) -> Self {
+        Self { most: most.max(1), longest, inner: Mutex::default() }
     }
 
     pub fn get(&self, id: TaskId) -> Option<Entry> {
@@ -81,13 +84,16 @@ impl Index {
 
     pub fn put(&self, entry: Entry) {
         let mut inner = self.lock();
-        let id = entry.name.id;
+        let (id, longest) = (entry.name.id, u64::try_from(self.longest.as_millis()).unwrap_or(u64::MAX));
+        let oldest_kept = Timestamp(entry.at.0.saturating_sub(longest));
         inner.forget(id);
         inner.order.insert((entry.at, id.to_string()), id);
         inner.contexts.insert((entry.principal.clone(), Arc::clone(&entry.name.context)), id.session());
         inner.entries.insert(id, entry);
-        while inner.entries.len() > self.most {
-            let Some((_, oldest)) = inner.order.first_key_value().map(|(key, id)| (key.clone(), *id)) else { break };
+        while let Some((at, oldest)) = inner.order.first_key_value().map(|(key, id)| (key.0, *id)) {
+            if inner.entries.len() <= self.most && at >= oldest_kept {
+                break;
+            }
             inner.forget(oldest);
         }
     }
@@ -154,7 +160,7 @@ mod tests {
 
     #[test]
     fn the_oldest_tasks_leave_a_full_index_whatever_their_state() {
-        let index = Index::new(2);
+        let index = Index::new(2, Duration::MAX);
         let session = SessionId::new();
         for number in 1..=3 {
             index.put(entry(session, number, u64::from(number)));
@@ -170,8 +176,22 @@ mod tests {
     }
 
     #[test]
+    fn tasks_that_nobody_used_for_long_leave_although_there_is_room() {
+        let index = Index::new(10, Duration::from_millis(100));
+        let session = SessionId::new();
+        for (number, at) in [(1, 1_000), (2, 1_050), (3, 1_101)] {
+            index.put(entry(session, number, at));
+        }
+        assert!(index.get(TaskId::new(session, 1)).is_none(), "it was still working, and is older than the bound");
+        index.note(TaskId::new(session, 2), State::InputRequired, Timestamp(1_200));
+        let (all, _) = index.list(&Viewer::Admin, |_| true, None, 10);
+        let ids: Vec<_> = all.iter().map(|entry| entry.name.id).collect();
+        assert_eq!(ids, [TaskId::new(session, 2), TaskId::new(session, 3)], "one that is used stays");
+    }
+
+    #[test]
     fn a_page_goes_on_where_the_last_one_ended_and_shows_nothing_of_others() {
-        let index = Index::new(10);
+        let index = Index::new(10, Duration::MAX);
         let session = SessionId::new();
         for number in 1..=3 {
             index.put(entry(session, number, 7));

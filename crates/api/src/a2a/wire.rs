@@ -158,8 +158,8 @@ impl Version {
 
     pub fn page(self, page: &Page, with_artifacts: bool) -> Value {
         match self {
-            Self::V03 => v03::encode::page(page, with_artifacts),
-            Self::V10 => v10::encode::page(page, with_artifacts),
+            Self::V03 => shown(page, with_artifacts, v03::encode::task),
+            Self::V10 => shown(page, with_artifacts, v10::encode::task),
         }
     }
 
@@ -169,6 +169,37 @@ impl Version {
             Self::V10 => v10::error::error(fault),
         }
     }
+}
+
+/// A page, with each task as its version writes it.
+fn shown(page: &Page, with_artifacts: bool, task: fn(&Task) -> Value) -> Value {
+    let shown = |listed: &Task| {
+        let mut shown = task(listed);
+        if let Some(fields) = shown.as_object_mut().filter(|_| !with_artifacts) {
+            fields.remove("artifacts");
+        }
+        shown
+    };
+    serde_json::json!({
+        "tasks": page.tasks.iter().map(shown).collect::<Vec<_>>(),
+        "nextPageToken": page.next,
+        "pageSize": page.size,
+        "totalSize": page.total,
+    })
+}
+
+/// The state that a version gives this name.
+pub(super) fn state_named(text: &str, name: fn(State) -> &'static str) -> Option<State> {
+    const STATES: [State; 7] = [
+        State::Submitted,
+        State::Working,
+        State::InputRequired,
+        State::Completed,
+        State::Failed,
+        State::Canceled,
+        State::Rejected,
+    ];
+    STATES.into_iter().find(|state| name(*state) == text)
 }
 
 /// The parameters of a method, read by name.

@@ -2,6 +2,7 @@
 
 mod card;
 mod confirmation;
+mod load;
 mod requests;
 pub mod support;
 mod tasks;

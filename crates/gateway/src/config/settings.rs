@@ -133,6 +133,9 @@ pub struct AcpSettings {
 pub struct A2aSettings {
     /// Tools of the agent that run in tasks of A2A clients without a question, each time once, such as `google_web_search`.
     pub auto_approve: Listed<String>,
+    /// A file with the tools that clients of this gateway run, for tasks whose client names none: a list of objects with `name`,
+    /// `description` and `parameters`. It is read again when it changes.
+    pub tool_schemas: Option<AbsolutePath>,
 }
 
 /// How keys of rank `user` are kept apart from the operator.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use axum::Router;
-use gembridge_api::a2a::{A2a, A2aConfig, A2aParts, ServedAgent, root_frontend};
+use gembridge_api::a2a::{A2a, A2aConfig, A2aParts, OperatorTools, ServedAgent, root_frontend};
 use gembridge_api::frontend::Frontend;
 use gembridge_api::guard::Guard;
 use gembridge_api::routes;
@@ -13,6 +13,7 @@ use gembridge_core::exchange::Catalog;
 use gembridge_core::session::Sessions;
 
 use super::agents::Served;
+use super::tool_schemas::ToolSchemas;
 use super::{address, server_config};
 use crate::config::settings::{ServerSettings, Settings};
 use crate::exit::CommandError;
@@ -25,6 +26,10 @@ pub fn frontend(sessions: &Arc<Sessions>, catalog: &Arc<Catalog>, served: &[Serv
         agents: served.iter().map(agent).collect(),
         version: env!("CARGO_PKG_VERSION"),
         config: A2aConfig {
+            operator_tools: settings.a2a.tool_schemas.as_ref().map(|path| {
+                let schemas: Arc<dyn OperatorTools> = Arc::new(ToolSchemas::new(path.as_path().to_owned()));
+                schemas
+            }),
             auto_approve: settings.a2a.auto_approve.0.iter().cloned().collect(),
             scheme: if settings.server.behind_proxy.0 { "https" } else { "http" },
             ..A2aConfig::default()

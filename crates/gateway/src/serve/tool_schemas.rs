@@ -33,16 +33,6 @@ impl ToolSchemas {
     pub fn new(path: PathBuf) -> Self {
         Self { path, read: Mutex::default() }
     }
-
-    fn again(&self, file: File, length: u64) -> Result<Arc<Value>, String> {
-        if length > MOST {
-            return Err(format!("it has {length} bytes; {MOST} are read"));
-        }
-        let mut text = String::new();
-        file.take(MOST).read_to_string(&mut text).map_err(|error| error.to_string())?;
-        let list: Value = serde_json::from_str(&text).map_err(|error| error.to_string())?;
-        if list.is_array() { Ok(Arc::new(list)) } else { Err("it holds no list".to_owned()) }
-    }
 }
 
 impl OperatorTools for ToolSchemas {
@@ -56,14 +46,24 @@ impl OperatorTools for ToolSchemas {
         let file = File::open(&self.path).map_err(|error| failed(error.to_string()))?;
         let metadata = file.metadata().map_err(|error| failed(error.to_string()))?;
         let stamp = Stamp { modified: metadata.modified().ok(), length: metadata.len() };
-        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = read.as_ref().filter(|known| known.stamp == stamp) {
-            return Ok(Arc::clone(&known.list));
+        let mut known = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(same) = known.as_ref().filter(|known| known.stamp == stamp) {
+            return Ok(Arc::clone(&same.list));
         }
-        let list = self.again(file, stamp.length).map_err(failed)?;
-        *read = Some(Read { stamp, list: Arc::clone(&list) });
+        let list = read(file, stamp.length).map_err(failed)?;
+        *known = Some(Read { stamp, list: Arc::clone(&list) });
         Ok(list)
     }
+}
+
+fn read(file: File, length: u64) -> Result<Arc<Value>, String> {
+    if length > MOST {
+        return Err(format!("it has {length} bytes; {MOST} are read"));
+    }
+    let mut text = String::new();
+    file.take(MOST).read_to_string(&mut text).map_err(|error| error.to_string())?;
+    let list: Value = serde_json::from_str(&text).map_err(|error| error.to_string())?;
+    if list.is_array() { Ok(Arc::new(list)) } else { Err("it holds no list".to_owned()) }
 }
 
 #[cfg(test)]

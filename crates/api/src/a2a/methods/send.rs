@@ -187,7 +187,11 @@ impl Caller {
             context: Arc::clone(&found.name.context),
         };
         let prompt = Prompt { label: Some(label), ..Prompt::new(content) };
-        let offer = tools(&message.metadata)?;
+        let offer = match tools(&message.metadata["tools"])? {
+            // Later messages leave the tools as they are.
+            None if found.start == Seq::START => self.operator_tools()?,
+            offer => offer,
+        };
         let submission = || Submission {
             prompt: prompt.clone(),
             by: ClientId::fresh(),
@@ -202,6 +206,12 @@ impl Caller {
             }
             accepted => Ok(accepted?),
         }
+    }
+
+    fn operator_tools(&self) -> Result<Option<Offer>, Fault> {
+        let Some(source) = &self.app.parts.config.operator_tools else { return Ok(None) };
+        let list = source.list().map_err(|why| Fault::new(Reason::Gateway(Kind::Internal), why))?;
+        tools(&list)
     }
 
     /// The session of a context: one of any API by its id, or one that the client gave a name.
@@ -287,8 +297,8 @@ fn model(metadata: &Value) -> Result<Option<&str>, Fault> {
 }
 
 /// The tools that the client runs. A message without a list leaves them as they are.
-fn tools(metadata: &Value) -> Result<Option<Offer>, Fault> {
-    let list = match &metadata["tools"] {
+fn tools(list: &Value) -> Result<Option<Offer>, Fault> {
+    let list = match list {
         Value::Null => return Ok(None),
         Value::Array(list) if list.len() <= MOST_TOOLS => list,
         _ => return Err(Fault::params(format!("`metadata.tools` is a list of at most {MOST_TOOLS} tools"))),

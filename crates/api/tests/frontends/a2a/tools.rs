@@ -132,3 +132,35 @@ async fn a_result_without_a_name_or_a_response_is_refused() {
         assert_eq!(error["code"], -32602);
     }
 }
+
+/// A list that a test changes.
+struct Listed(std::sync::Mutex<Result<std::sync::Arc<Value>, String>>);
+
+impl gembridge_api::a2a::OperatorTools for Listed {
+    fn list(&self) -> Result<std::sync::Arc<Value>, String> {
+        self.0.lock().unwrap().clone()
+    }
+}
+
+#[tokio::test]
+async fn the_operators_list_is_for_tasks_that_name_no_tools_and_is_looked_at_for_each() {
+    let agents = ScriptedAgents::new(|_| vec![vec![done()]]);
+    let tools = FakeTools::new();
+    let gateway = Gateway::with_tools(&agents, &tools);
+    let listed = |name: &str| Ok(std::sync::Arc::new(json!([{ "name": name, "parameters": { "type": "object" } }])));
+    let source = std::sync::Arc::new(Listed(std::sync::Mutex::new(listed("first"))));
+    let operator_tools: std::sync::Arc<dyn gembridge_api::a2a::OperatorTools> = source.clone();
+    let config = gembridge_api::a2a::A2aConfig { operator_tools: Some(operator_tools), ..Default::default() };
+    let server = TestServer::with(&gateway, config).await;
+    let version = Version::V10;
+    server.send(version, version.text("m", "hi")).await;
+    assert_eq!(tools.offered(0), ["first"]);
+    server.send(version, with_tools(version, "hi", &["own"])).await;
+    assert_eq!(tools.offered(1), ["own"], "a message's own list counts");
+    *source.0.lock().unwrap() = listed("second");
+    server.send(version, version.text("m", "hi")).await;
+    assert_eq!(tools.offered(2), ["second"], "it is read again");
+    *source.0.lock().unwrap() = Err("the list is broken".to_owned());
+    let error = server.call(version, "SendMessage", json!({ "message": version.text("m", "hi") })).await.unwrap_err();
+    assert!(error["message"].as_str().unwrap().contains("the list is broken"), "{error}");
+}

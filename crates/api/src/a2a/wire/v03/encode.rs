@@ -3,7 +3,6 @@
 use serde_json::{Value, json};
 
 use crate::a2a::model::{Artifact, Author, Continuation, Message, Part, State, Status, Task, TaskName, Update, iso};
-use crate::a2a::wire::Page;
 
 pub fn task(task: &Task) -> Value {
     let name = &task.name;
@@ -45,37 +44,7 @@ pub fn update(name: &TaskName, update: &Update) -> Value {
     }
 }
 
-pub fn page(page: &Page, with_artifacts: bool) -> Value {
-    let shown = |listed: &Task| {
-        let mut shown = task(listed);
-        if let Some(fields) = shown.as_object_mut().filter(|_| !with_artifacts) {
-            fields.remove("artifacts");
-        }
-        shown
-    };
-    json!({
-        "tasks": page.tasks.iter().map(shown).collect::<Vec<_>>(),
-        "nextPageToken": page.next,
-        "pageSize": page.size,
-        "totalSize": page.total,
-    })
-}
-
-pub fn state_of(text: &str) -> Option<State> {
-    STATES.into_iter().find(|state| state_name(*state) == text)
-}
-
-const STATES: [State; 7] = [
-    State::Submitted,
-    State::Working,
-    State::InputRequired,
-    State::Completed,
-    State::Failed,
-    State::Canceled,
-    State::Rejected,
-];
-
-fn state_name(state: State) -> &'static str {
+pub fn state_name(state: State) -> &'static str {
     match state {
         State::Submitted => "submitted",
         State::Working => "working",

@@ -2,12 +2,14 @@
 
 use serde_json::value::RawValue;
 
-use super::encode::state_of;
+use super::encode::state_name;
 use super::wire::{ListParams, Message, Part as WirePart, SendParams, TaskParams};
 use crate::a2a::error::{Fault, Reason};
 use crate::a2a::methods::list::page_size;
 use crate::a2a::model::Part;
-use crate::a2a::wire::{Call, Incoming, InjectParams, List, Reply, Send, check, history, merged, named, params};
+use crate::a2a::wire::{
+    Call, Incoming, InjectParams, List, Reply, Send, check, history, merged, named, params, state_named,
+};
 
 pub const METHODS: [&str; 13] = [
     "SendMessage",
@@ -83,7 +85,7 @@ fn part(part: WirePart) -> Result<Part, Fault> {
 fn list(wanted: ListParams) -> Result<List, Fault> {
     let state = wanted.status.as_deref().filter(|text| !text.is_empty() && *text != "TASK_STATE_UNSPECIFIED");
     let state = state.map(|text| {
-        state_of(text)
+        state_named(text, state_name)
             .ok_or_else(|| Fault::params("`status` is no state of a task; use one such as `TASK_STATE_WORKING`"))
     });
     let since = wanted.status_timestamp_after.as_deref().map(|text| {
