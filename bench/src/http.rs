@@ -72,10 +72,15 @@ impl Target {
     }
 
     fn completion(&self, body: &str, session: Option<&str>) -> Vec<u8> {
+        self.post("/v1/chat/completions", body, session)
+    }
+
+    /// A request of any dialect, in a session or in none.
+    pub fn post(&self, path: &str, body: &str, session: Option<&str>) -> Vec<u8> {
         let pin = session.map_or_else(String::new, |session| format!("x-session-id: {session}\r\n"));
         let Self { address, key } = self;
         let head = format!(
-            "POST /v1/chat/completions HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {key}\r\n\
+            "POST {path} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {key}\r\n\
              Content-Type: application/json\r\n{pin}Content-Length: {}\r\n\r\n",
             body.len()
         );

@@ -2,6 +2,7 @@
 
 mod cold_ready;
 mod density;
+mod dialects;
 mod firehose;
 mod firehose_http;
 mod history;
@@ -37,6 +38,7 @@ pub const SCENARIOS: &[Scenario] = &[
     Scenario { name: stateless::NAME, about: stateless::ABOUT, run: stateless::run },
     Scenario { name: paced::NAME, about: paced::ABOUT, run: paced::run },
     Scenario { name: firehose_http::NAME, about: firehose_http::ABOUT, run: firehose_http::run },
+    Scenario { name: dialects::NAME, about: dialects::ABOUT, run: dialects::run },
     Scenario { name: thousand_clients::NAME, about: thousand_clients::ABOUT, run: thousand_clients::run },
     Scenario { name: idle::NAME, about: idle::ABOUT, run: idle::run },
     Scenario { name: history::NAME, about: history::ABOUT, run: history::run },

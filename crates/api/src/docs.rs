@@ -41,6 +41,8 @@ pub fn description() -> utoipa::openapi::OpenApi {
     let mut whole = Own::openapi();
     whole.merge(crate::openai::Description::openapi());
     whole.merge(crate::responses::Description::openapi());
+    whole.merge(crate::messages::Description::openapi());
+    whole.merge(crate::ollama::Description::openapi());
     whole.merge(crate::acp::Description::openapi());
     whole.merge(crate::a2a::Description::openapi());
     whole.merge(crate::admin::operator::Description::openapi());
@@ -138,7 +140,17 @@ mod tests {
     #[test]
     fn the_description_names_every_frontend_and_says_what_is_open() {
         let json = serde_json::to_value(description()).unwrap();
-        for path in ["/v1/chat/completions", "/chat/completions", "/v1/models", "/metrics", "/openapi.json", "/docs"] {
+        for path in [
+            "/v1/chat/completions",
+            "/chat/completions",
+            "/v1/models",
+            "/v1/responses",
+            "/v1/messages",
+            "/api/chat",
+            "/metrics",
+            "/openapi.json",
+            "/docs",
+        ] {
             assert!(json["paths"][path].is_object(), "{path} is missing");
         }
         let is_open = |path: &str| json["paths"][path]["get"]["security"][0] == serde_json::json!({});

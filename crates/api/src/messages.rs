@@ -49,3 +49,8 @@ fn create_router(state: Arc<Messages>) -> Router {
 fn count_router(state: Arc<Messages>) -> Router {
     Router::new().route("/v1/messages/count_tokens", post(count_tokens::count)).with_state(state)
 }
+
+/// The description of these routes, for `/openapi.json`.
+#[derive(utoipa::OpenApi)]
+#[openapi(paths(create::create, count_tokens::count))]
+pub struct Description;

@@ -68,3 +68,8 @@ async fn no_changes() -> (StatusCode, Problem) {
     let message = "models belong to the agents here, and cannot be made, copied or deleted";
     (StatusCode::NOT_IMPLEMENTED, Problem::new(Kind::Invalid, message))
 }
+
+/// The description of these routes, for `/openapi.json`.
+#[derive(utoipa::OpenApi)]
+#[openapi(paths(ask::chat, ask::generate, models::version, models::tags, models::running, models::show, models::pull))]
+pub struct Description;

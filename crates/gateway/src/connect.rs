@@ -30,6 +30,22 @@ pub async fn is_own_gateway(address: &Address, secret: &Path) -> bool {
         && matches!(tokio::time::timeout(PROOF, dial::proven(address, secret)).await, Ok(Ok(_)))
 }
 
+/// What the gateway of this user answers to a request with this key: the status alone.
+pub async fn status(address: &Address, secret: &Path, path: &str, key: &str) -> Result<String, String> {
+    let asked = async {
+        let mut stream = dial::proven(address, secret).await?;
+        proof::status(&mut stream, address.authority(), path, key).await
+    };
+    match tokio::time::timeout(ANSWER, asked).await {
+        Ok(Ok(status)) => Ok(status),
+        Ok(Err(_)) => Err("the gateway went away while it was asked".to_owned()),
+        Err(_) => Err("the gateway did not answer in time".to_owned()),
+    }
+}
+
+/// An agent may have to say first which models it has.
+const ANSWER: Duration = Duration::from_secs(30);
+
 /// How long a gateway has to prove itself.
 const PROOF: Duration = Duration::from_secs(5);
 

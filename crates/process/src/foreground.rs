@@ -7,6 +7,7 @@ use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
+use tokio::io::AsyncReadExt as _;
 use tokio::process::{Child, Command};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -27,6 +28,21 @@ pub async fn run(
         }
     }
 }
+
+/// The beginning of what a program prints when it is asked something. `None`: it did not say anything in time.
+pub async fn printed(program: &Path, args: &[&str], patience: Duration) -> io::Result<Option<String>> {
+    let mut command = command(program);
+    command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
+    let mut child = command.spawn()?;
+    let Some(stdout) = child.stdout.take() else { return Ok(None) };
+    let (mut stdout, mut printed) = (stdout.take(MOST_PRINTED), Vec::new());
+    match tokio::time::timeout(patience, stdout.read_to_end(&mut printed)).await {
+        Ok(read) => read.map(|_| Some(String::from_utf8_lossy(&printed).into_owned())),
+        Err(_) => Ok(None),
+    }
+}
+
+const MOST_PRINTED: u64 = 4 << 10;
 
 /// A program in the background, for as long as this is held.
 pub struct Service {

@@ -1,7 +1,8 @@
-// The AI SDK with its providers for the Messages API and for Ollama.
+// The AI SDK with its providers for the Messages API, the Responses API and Ollama.
 
 import assert from 'node:assert/strict';
 import { createAnthropic } from '@ai-sdk/anthropic';
+import { createOpenAI } from '@ai-sdk/openai';
 import { generateObject, generateText, stepCountIs, streamText, tool } from 'ai';
 import { createOllama } from 'ollama-ai-provider-v2';
 import { z } from 'zod';
@@ -10,9 +11,10 @@ import { agent, apiKey, calling, delivering, holds, model as name, run, url } fr
 const ada = { name: 'Ada', age: 36 };
 const Person = z.object({ name: z.string(), age: z.number() });
 
-// One makes an object by a tool that must be called, the other by a form.
+// One makes an object by a tool that must be called, the others by a form.
 const dialects = {
   messages: { model: createAnthropic({ baseURL: `${url}/v1`, apiKey })(name), object: calling([[['json', ada]]]) },
+  responses: { model: createOpenAI({ baseURL: `${url}/v1`, apiKey }).responses(name), object: delivering(ada) },
   ollama: { model: createOllama({ baseURL: `${url}/k/${apiKey}/api` })(name), object: delivering(ada) },
 };
 

@@ -11,8 +11,15 @@ use gembridge_core::model::ClientTool;
 
 use super::{Messages, decode, error, wire};
 use crate::dialect::{Caller, Source, json};
+use crate::json::AnyObject;
 use crate::problem::Problem;
 
+/// Counts the tokens of a request, by our own measure.
+#[utoipa::path(
+    post, path = "/v1/messages/count_tokens", tag = "messages", operation_id = "countMessageTokens",
+    request_body(content = AnyObject, description = "A request for a message"),
+    responses((status = 200, description = "`input_tokens`"), (status = 400, description = "It cannot be read"))
+)]
 pub(super) async fn count(State(app): State<Arc<Messages>>, request: Request) -> Result<Response<Body>, Problem> {
     let (caller, _, body) = Caller::of(&app.dialects, request)?;
     let (caller, input_tokens) = caller.read(body, tokens).await?;

@@ -17,9 +17,27 @@ use super::threads::{Addition, Thread};
 use super::{Messages, wire};
 use crate::dialect::{Asked, Caller, Source};
 use crate::identity::SESSION_HEADER;
+use crate::json::AnyObject;
 use crate::problem::Problem;
 use crate::sse;
 
+/// Answers a conversation, whole or as a stream of server-sent events.
+#[utoipa::path(
+    post, path = "/v1/messages", tag = "messages", operation_id = "createMessage",
+    params(("x-session-id" = Option<String>, Header, description = "Goes on with this session, whatever its history")),
+    request_body(content = AnyObject, description = "As Anthropic's libraries send it", example = json!({
+        "model": "default", "max_tokens": 1024, "messages": [{ "role": "user", "content": "hello" }]
+    })),
+    responses(
+        (status = 200, description = "The message; with `stream` its events", content(
+            (AnyObject = "application/json"), (String = "text/event-stream")
+        )),
+        (status = 400, description = "The request cannot be honoured; the message names the field"),
+        (status = 404, description = "No such model or session"),
+        (status = 429, description = "Too many requests, or the line is full"),
+        (status = 502, description = "The agent failed"),
+    )
+)]
 pub(super) async fn create(State(app): State<Arc<Messages>>, request: Request) -> Result<Response<Body>, Problem> {
     let (caller, headers, body) = Caller::of(&app.dialects, request)?;
     let id = caller.request;

@@ -14,15 +14,48 @@ use super::encode::{Clock, Head, Lines, Shape, WholeAnswer};
 use super::{error, wire};
 use crate::dialect::{Asked, Caller, Dialects, JSON, Source};
 use crate::iso_time::iso;
+use crate::json::AnyObject;
 use crate::problem::Problem;
 
 /// One JSON object in each line.
 pub(super) const LINES: HeaderValue = HeaderValue::from_static("application/x-ndjson");
 
+/// Answers a conversation, in lines of JSON or, with `stream: false`, whole.
+#[utoipa::path(
+    post, path = "/api/chat", tag = "ollama", operation_id = "ollamaChat",
+    request_body(content = AnyObject, description = "As clients of Ollama send it", example = json!({
+        "model": "default", "messages": [{ "role": "user", "content": "hello" }]
+    })),
+    responses(
+        (status = 200, description = "The answer", content(
+            (AnyObject = "application/json"), (String = "application/x-ndjson")
+        )),
+        (status = 400, description = "The request cannot be honoured; the text names the field"),
+        (status = 404, description = "No such model or session"),
+        (status = 429, description = "Too many requests, or the line is full"),
+        (status = 502, description = "The agent failed"),
+    )
+)]
 pub(super) async fn chat(State(dialects): State<Arc<Dialects>>, request: Request) -> Result<Response<Body>, Problem> {
     answer(&dialects, request, Kinds::Chat).await
 }
 
+/// Answers a prompt, in lines of JSON or, with `stream: false`, whole.
+#[utoipa::path(
+    post, path = "/api/generate", tag = "ollama", operation_id = "ollamaGenerate",
+    request_body(content = AnyObject, description = "As clients of Ollama send it", example = json!({
+        "model": "default", "prompt": "hello"
+    })),
+    responses(
+        (status = 200, description = "The answer", content(
+            (AnyObject = "application/json"), (String = "application/x-ndjson")
+        )),
+        (status = 400, description = "The request cannot be honoured; the text names the field"),
+        (status = 404, description = "No such model or session"),
+        (status = 429, description = "Too many requests, or the line is full"),
+        (status = 502, description = "The agent failed"),
+    )
+)]
 pub(super) async fn generate(
     State(dialects): State<Arc<Dialects>>,
     request: Request,

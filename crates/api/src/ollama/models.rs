@@ -16,6 +16,7 @@ use super::{error, wire};
 use crate::dialect::{Dialects, json};
 use crate::identity::Identity;
 use crate::iso_time::iso;
+use crate::json::AnyObject;
 use crate::keys::Digest;
 use crate::problem::Problem;
 
@@ -26,11 +27,20 @@ const CONTEXT: u64 = 131_072;
 /// How long a model is said to stay, in milliseconds: agents are kept warm.
 const STAYS: u64 = 3_600_000;
 
+/// Says which version of Ollama programs may take this for.
+#[utoipa::path(
+    get, path = "/api/version", tag = "ollama", operation_id = "ollamaVersion", security(()),
+    responses((status = 200, description = "`version`"))
+)]
 pub(super) async fn version() -> Response<Body> {
     json(&wire::Version { version: VERSION })
 }
 
-/// Everything that can be asked for.
+/// Lists everything that can be asked for.
+#[utoipa::path(
+    get, path = "/api/tags", tag = "ollama", operation_id = "ollamaTags",
+    responses((status = 200, description = "`models`"))
+)]
 pub(super) async fn tags(
     State(dialects): State<Arc<Dialects>>,
     Extension(identity): Extension<Identity>,
@@ -52,7 +62,11 @@ pub(super) async fn tags(
     json(&wire::Listing { models: catalog.list().into_iter().map(model).collect() })
 }
 
-/// Every agent: its processes are kept warm.
+/// Lists every agent: its processes are kept warm.
+#[utoipa::path(
+    get, path = "/api/ps", tag = "ollama", operation_id = "ollamaRunning",
+    responses((status = 200, description = "`models`"))
+)]
 pub(super) async fn running(State(dialects): State<Arc<Dialects>>) -> Response<Body> {
     let catalog = dialects.exchanges.catalog();
     let model = |entry: Entry| {
@@ -72,6 +86,12 @@ pub(super) async fn running(State(dialects): State<Arc<Dialects>>) -> Response<B
     json(&wire::RunningList { models: agents.map(model).collect() })
 }
 
+/// Says what a model can do.
+#[utoipa::path(
+    post, path = "/api/show", tag = "ollama", operation_id = "ollamaShow",
+    request_body(content = AnyObject, description = "`model`"),
+    responses((status = 200, description = "What is known of it"), (status = 404, description = "There is none"))
+)]
 pub(super) async fn show(
     State(dialects): State<Arc<Dialects>>,
     Extension(identity): Extension<Identity>,
@@ -97,7 +117,12 @@ pub(super) async fn show(
     Ok(json(&shown))
 }
 
-/// Nothing is fetched: what is there is there, and what is not cannot be had.
+/// Fetches nothing: what is there is there, and what is not cannot be had.
+#[utoipa::path(
+    post, path = "/api/pull", tag = "ollama", operation_id = "ollamaPull",
+    request_body(content = AnyObject, description = "`model`"),
+    responses((status = 200, description = "It is there"), (status = 404, description = "There is none"))
+)]
 pub(super) async fn pull(
     State(dialects): State<Arc<Dialects>>,
     Extension(identity): Extension<Identity>,

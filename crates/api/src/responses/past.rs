@@ -23,7 +23,7 @@ impl Responses {
         said: &Conversation,
         local: Option<&Arc<KeptResponses>>,
     ) -> Result<Option<Conversation>, Problem> {
-        if let Some(previous) = &options.previous {
+        if let Some(previous) = options.previous.as_ref().or(options.referenced.as_ref()) {
             return self.said_until(caller, options, previous, local).await.map(Some);
         }
         if let Some(conversation) = &options.conversation {

@@ -180,7 +180,7 @@ pub struct LaunchArgs {
     /// `claude`, `codex`, `opencode`, `qwen`, `copilot` or `aider`.
     #[arg(value_name = "PROGRAM")]
     pub program: String,
-    /// The model that it asks for: an agent, `agent/model` or a mapped name. Any other name means the default agent.
+    /// The model that it asks for: an agent, `agent/model` or a mapped name; `default` is the default agent.
     #[arg(long, value_name = "NAME", default_value = "default")]
     pub model: String,
     /// Shows what would be set, as lines for a shell, and starts nothing.

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context as _;
+use gembridge_drivers::profile::Version;
 use gembridge_process::foreground::{self, Service};
 
 use self::programs::{Program, Settings, Target};
@@ -41,14 +42,77 @@ pub fn run(args: &LaunchArgs, context: &Context) -> CommandResult {
     let built = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let event_loop = built.context("no event loop; check the limit of open files (`ulimit -n`)")?;
     event_loop.block_on(async {
+        let version = check_version(program, &executable).await?;
         let (address, gateway) = reachable(context).await?;
         let target = Target { address: address.authority().to_owned(), model: args.model.clone() };
-        let ended = launch(program, &executable, &target, &args.arguments, context).await;
+        let ended = match check_model(&address, &args.model, context).await {
+            Ok(()) => {
+                let (name, model) = (program.name(), &args.model);
+                terminal::write_stderr(&format!("gembridge: {name} {version} with `{model}` of {}\n", target.address));
+                launch(program, &executable, &target, &args.arguments, context).await
+            }
+            Err(wrong) => Err(wrong),
+        };
         if let Some(gateway) = gateway {
             gateway.stop(PATIENCE).await;
         }
         ended
     })
+}
+
+/// The program runs, and says which version it is. Another one than was tested is named.
+async fn check_version(program: Program, executable: &Path) -> Result<Version, CommandError> {
+    let name = program.name();
+    let unusable = |why: String| {
+        let message = format!("`{}` {why}; install it anew with `{}`", executable.display(), program.installed_by());
+        CommandError::new(ExitCode::NoAgent, message)
+    };
+    let printed = foreground::printed(executable, &["--version"], PATIENCE).await;
+    let printed = printed.map_err(|error| unusable(format!("cannot be started: {error}")))?;
+    let version = printed.as_deref().and_then(Version::find_in);
+    let version = version.ok_or_else(|| unusable("does not say which version it is".to_owned()))?;
+    if version < program.tested() {
+        let tested = program.tested();
+        terminal::write_stderr(&format!("gembridge: {name} {version} is older than {tested}, which was tested\n"));
+    }
+    Ok(version)
+}
+
+/// The gateway takes the key, and has the model.
+async fn check_model(address: &Address, model: &str, context: &Context) -> Result<(), CommandError> {
+    let (key, secret) = (own_key(context)?, local_secret::path(&context.config.folders));
+    let path = if model == DEFAULT { "/v1/models".to_owned() } else { format!("/v1/models/{}", encoded(model)) };
+    match connect::status(address, &secret, &path, &key).await.as_deref() {
+        Ok("200") => Ok(()),
+        Ok("401") => {
+            let message = "the gateway does not take the key of this user; `gembridge keys list` shows which it takes";
+            Err(CommandError::new(ExitCode::Failed, message))
+        }
+        Ok("404") => {
+            let message = format!(
+                "the gateway has no model `{model}`; `gembridge agents` lists the agents, and `--model` takes one"
+            );
+            Err(CommandError::usage(message))
+        }
+        Ok(status) => Err(CommandError::new(
+            ExitCode::Failed,
+            format!("the gateway answered {status}; `gembridge doctor` may say why"),
+        )),
+        Err(why) => Err(CommandError::new(ExitCode::Failed, why.clone())),
+    }
+}
+
+/// Stands for the default agent, whatever it is called.
+const DEFAULT: &str = "default";
+
+/// A name in a path.
+fn encoded(name: &str) -> String {
+    let byte = |byte: u8| match byte {
+        b'-' | b'.' | b'_' | b'~' | b'/' => char::from(byte).to_string(),
+        byte if byte.is_ascii_alphanumeric() => char::from(byte).to_string(),
+        byte => format!("%{byte:02X}"),
+    };
+    name.bytes().map(byte).collect()
 }
 
 async fn launch(

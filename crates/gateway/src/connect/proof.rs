@@ -20,7 +20,15 @@ where
     let nonce = Nonce::generate().map_err(DialError::Io)?;
     let request = format!("GET {PATH}?nonce={} HTTP/1.1\r\nhost: {host}\r\n\r\n", nonce.to_hex());
     stream.write_all(request.as_bytes()).await.map_err(DialError::Io)?;
-    let body = response(stream).await?;
+    let (status, length) = head(stream).await?;
+    match status.as_str() {
+        "200" => {}
+        "429" | "503" => return Err(DialError::Io(std::io::Error::other("the gateway is busy"))),
+        _ => return Err(unproven(format!("it answered {status} to the question, as other programs do"))),
+    }
+    let length = length.filter(|length| *length <= LONGEST_BODY);
+    let mut body = vec![0; length.ok_or_else(|| unproven("it answered something else"))?];
+    stream.read_exact(&mut body).await.map_err(DialError::Io)?;
     let proof: Proof = serde_json::from_slice(&body).map_err(|_| unproven("it answered something else"))?;
     // Read after the answer: a gateway that has just started has written it by now.
     let known = std::fs::read_to_string(secret)
@@ -37,8 +45,18 @@ fn unproven(why: impl Into<String>) -> DialError {
     DialError::Unproven(why.into())
 }
 
-/// The body of a good response.
-async fn response<S: AsyncRead + Unpin>(stream: &mut S) -> Result<Vec<u8>, DialError> {
+/// The status of a request without a body that has a key. The gateway on the other end has proven itself.
+pub(super) async fn status<S>(stream: &mut S, host: &str, path: &str, key: &str) -> Result<String, DialError>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let request = format!("GET {path} HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer {key}\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.map_err(DialError::Io)?;
+    head(stream).await.map(|(status, _)| status)
+}
+
+/// The status of a response, and how long its body is.
+async fn head<S: AsyncRead + Unpin>(stream: &mut S) -> Result<(String, Option<usize>), DialError> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
         if head.len() == LONGEST_HEAD {
@@ -55,22 +73,9 @@ async fn response<S: AsyncRead + Unpin>(stream: &mut S) -> Result<Vec<u8>, DialE
     let head = String::from_utf8_lossy(&head);
     let mut lines = head.lines();
     let status = lines.next().and_then(|line| line.strip_prefix("HTTP/1.1 "));
-    match status.map(|status| status.get(..3).unwrap_or_default()) {
-        Some("200") => {}
-        Some("429" | "503") => return Err(DialError::Io(std::io::Error::other("the gateway is busy"))),
-        Some(status) => {
-            let status: String = status.chars().filter(char::is_ascii_digit).collect();
-            return Err(unproven(format!("it answered {status} to the question, as other programs do")));
-        }
-        None => return Err(unproven("it does not speak HTTP")),
-    }
+    let status = status.and_then(|status| status.get(..3)).ok_or_else(|| unproven("it does not speak HTTP"))?;
+    let status: String = status.chars().filter(char::is_ascii_digit).collect();
     let lengths = lines.filter_map(|line| line.split_once(':'));
     let mut lengths = lengths.filter(|(name, _)| name.eq_ignore_ascii_case("content-length"));
-    let length = lengths.next().and_then(|(_, value)| value.trim().parse::<usize>().ok());
-    let Some(length) = length.filter(|length| *length <= LONGEST_BODY) else {
-        return Err(unproven("it answered something else"));
-    };
-    let mut body = vec![0; length];
-    stream.read_exact(&mut body).await.map_err(DialError::Io)?;
-    Ok(body)
+    Ok((status, lengths.next().and_then(|(_, value)| value.trim().parse().ok())))
 }

@@ -67,8 +67,12 @@ fn pinned_programs() -> Vec<[String; 3]> {
 #[test]
 fn the_programs_that_the_documents_name_are_those_that_the_tests_run() {
     let named = pinned_programs();
-    for file in ["tests/node/package.json", "tests/clients/node/package.json", "tests/clients/python/requirements.txt"]
-    {
+    for file in [
+        "tests/node/package.json",
+        "tests/clients/node/package.json",
+        "tests/clients/python/requirements.txt",
+        "tests/clients/python/litellm.txt",
+    ] {
         let pins = fs::read_to_string(repository().join(file)).unwrap();
         let here: Vec<_> = named.iter().filter(|[_, _, pinned]| pinned == file).collect();
         assert!(!here.is_empty(), "no program of `{file}` is named");
@@ -84,4 +88,20 @@ fn the_programs_that_the_documents_name_are_those_that_the_tests_run() {
             assert!(named.iter().any(|[name, ..]| name == program), "`{program}` is run, and no document names it");
         }
     }
+}
+
+#[test]
+fn the_table_of_whole_programs_is_what_the_tests_run() {
+    let text = fs::read_to_string(repository().join("docs/clients.md")).unwrap();
+    let (_, rest) = text.split_once("## Whole programs").unwrap();
+    let (section, _) = rest.split_once("\n## ").unwrap();
+    let named: Vec<&str> = section
+        .lines()
+        .filter(|line| line.starts_with("| ") && line.contains("_does_a_task"))
+        .filter_map(|line| line.trim_end_matches(" |").rsplit('`').nth(1))
+        .collect();
+    let sources = [include_str!("coding_programs.rs"), include_str!("codex.rs")].concat();
+    let run: Vec<&str> = sources.split("#[test]\nfn ").skip(1).filter_map(|test| test.split("()").next()).collect();
+    assert!(run.iter().all(|test| named.contains(test)), "{run:?} are not all in the table");
+    assert!(named.iter().all(|test| run.contains(test)), "{named:?} are not all run");
 }

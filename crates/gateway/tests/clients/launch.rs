@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::Write as _;
 use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Command, Output, Stdio};
 
 use gembridge_testkit::{real_codex_cli, real_opencode};
@@ -56,6 +57,20 @@ fn opencode_is_launched_at_the_gateway_that_runs() {
     assert!(said.contains("Tell me of the river."), "{said}\n{complained}\n{}", gateway.stderr());
     let left = fs::read_dir(gateway.home.path(".cache/gembridge/launch")).unwrap().count();
     assert_eq!(left, 0, "its settings are gone");
+
+    // What is wrong is found before anything is started.
+    let refused = |folder: &std::path::Path, args: &[&str]| {
+        let output = launch(&gateway.home, folder, args, "");
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let (code, complained) = refused(program.parent().unwrap(), &["opencode", "--model", "no/such model"]);
+    assert!(code == Some(2) && complained.contains("no model `no/such model`"), "{complained}");
+    let mute = gateway.home.path("mute");
+    fs::create_dir(&mute).unwrap();
+    fs::write(mute.join("qwen"), "#!/bin/sh\n").unwrap();
+    fs::set_permissions(mute.join("qwen"), fs::Permissions::from_mode(0o755)).unwrap();
+    let (code, complained) = refused(&mute, &["qwen"]);
+    assert!(code == Some(3) && complained.contains("does not say which version it is"), "{complained}");
 }
 
 #[test]

@@ -8,12 +8,21 @@ use crate::support::script::Script;
 
 #[test]
 fn openai_python_and_langchain_speak_responses_with_the_demo_agent() {
-    Script::python("openai_responses.py").succeeds(&Home::for_serving().serve(), "demo");
+    let gateway = Home::for_serving().serve();
+    Script::python("openai_responses.py").succeeds(&gateway, "demo");
+    Script::python("openai_agents.py").succeeds(&gateway, "demo");
 }
 
 #[test]
 fn openai_node_speaks_responses_with_the_demo_agent() {
-    Script::node("openai-responses.mjs").succeeds(&Home::for_serving().serve(), "demo");
+    let gateway = Home::for_serving().serve();
+    Script::node("openai-responses.mjs").succeeds(&gateway, "demo");
+    Script::node("openai-agents.mjs").succeeds(&gateway, "demo");
+}
+
+#[test]
+fn litellm_speaks_every_dialect_with_the_demo_agent() {
+    Script::litellm("litellm_dialects.py").succeeds(&Home::for_serving().serve(), "demo");
 }
 
 #[test]

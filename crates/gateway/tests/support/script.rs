@@ -24,6 +24,13 @@ impl Script {
         script
     }
 
+    /// A file of `tests/clients/python` that needs LiteLLM, which lives apart from the other clients.
+    pub fn litellm(file: &str) -> Self {
+        let mut script = Self::of(python_in("venv-litellm"));
+        script.command.arg(clients().join("python").join(file)).env("PYTHONDONTWRITEBYTECODE", "1");
+        script
+    }
+
     /// A file of `tests/clients/node`.
     pub fn node(file: &str) -> Self {
         let mut script = Self::of(node());
@@ -84,7 +91,11 @@ pub fn repository() -> PathBuf {
 }
 
 fn python() -> PathBuf {
-    let path = repository().join(".cache/venv/bin/python");
+    python_in("venv")
+}
+
+fn python_in(environment: &str) -> PathBuf {
+    let path = repository().join(".cache").join(environment).join("bin/python");
     assert!(path.exists(), "the clients in Python are not at `{}`: run `make test`", path.display());
     path
 }

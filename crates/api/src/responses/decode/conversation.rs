@@ -11,6 +11,7 @@ use crate::dialect::{Source, brief, media};
 use crate::json::OneOrMany;
 use crate::problem::Problem;
 use crate::responses::compaction;
+use crate::responses::response_id::ResponseId;
 use crate::responses::wire::{self, CreateRequest, Item};
 
 /// As many as the `input` of one request may have.
@@ -64,7 +65,8 @@ pub(in crate::responses) fn conversation(
     match &request.input {
         Some(OneOrMany::One(text)) => reader.say(Role::User, vec![Part::text(body.text(text))]),
         Some(OneOrMany::Many(items)) => {
-            for (at, item) in items.iter().enumerate() {
+            let known = items.iter().rposition(|item| referenced(item).is_some()).map_or(0, |at| at + 1);
+            for (at, item) in items.iter().enumerate().skip(known) {
                 reader.item(item, &format!("input[{at}]"))?;
             }
         }
@@ -74,6 +76,22 @@ pub(in crate::responses) fn conversation(
     conversation.number_calls();
     Ok(conversation)
 }
+
+/// The response that an item names by reference. A reference stands for everything up to the end of that response: clients that refer
+/// to items do so for all that was said in it.
+fn referenced(item: &Item<'_>) -> Option<ResponseId> {
+    let id = item.id.as_deref().filter(|_| item.kind.as_deref() == Some("item_reference"))?;
+    let (of, _) = id.split_once('_').filter(|(kind, _)| *kind != THOUGHT)?.1.rsplit_once('_')?;
+    format!("{}{of}", ResponseId::PREFIX).parse().ok()
+}
+
+/// The response up to whose end the request repeats nothing, where it names one by the items of it.
+pub(super) fn referenced_response(request: &CreateRequest<'_>) -> Option<String> {
+    items(request).iter().rev().find_map(referenced).map(|id| id.to_string())
+}
+
+/// What the ids of thoughts begin with. They stay in the session.
+const THOUGHT: &str = "rs";
 
 struct Reader<'b> {
     conversation: Conversation,
@@ -98,7 +116,8 @@ impl Reader<'_> {
             "reasoning" | "additional_tools" | "compaction_trigger" | "configuration_update" => Ok(()),
             "item_reference" if item.id.as_deref().is_some_and(|id| id.starts_with("rs_")) => Ok(()),
             "item_reference" => {
-                let message = "items are not kept one by one; send the item itself, or `previous_response_id`";
+                let message =
+                    "no response of this gateway has the item; send the item itself, or `previous_response_id`";
                 Err(Problem::invalid(format!("{place}.id"), message))
             }
             other => {

@@ -18,6 +18,8 @@ pub(in crate::responses) struct RequestOptions {
     /// The response after which this one comes.
     pub previous: Option<String>,
     pub conversation: Option<String>,
+    /// The response whose items the input refers to: what was said up to its end is not repeated.
+    pub referenced: Option<String>,
     /// `false`: the input is kept, and nothing is said to it.
     pub generate: bool,
     pub limit: Option<TokenLimit>,
@@ -74,6 +76,7 @@ pub(in crate::responses) fn options(request: &CreateRequest<'_>) -> Result<Reque
         stream: request.stream.unwrap_or(false),
         previous,
         conversation,
+        referenced: super::conversation::referenced_response(request),
         generate: request.generate.unwrap_or(true),
         limit: limit(request.max_output_tokens)?,
         tools,

@@ -108,6 +108,18 @@ async fn after_a_restart_what_was_deleted_is_gone_and_what_was_cut_says_so() {
 }
 
 #[tokio::test]
+async fn a_reference_to_an_item_stands_for_what_was_said_up_to_the_end_of_its_response() {
+    let agents = ScriptedAgents::new(|_| vec![vec![text("a"), done()]]);
+    let server = TestServer::new(&agents).await;
+    let first = response(&server, &asking("one", json!({}))).await;
+    let reference = json!({ "type": "item_reference", "id": first["output"][0]["id"] });
+    let input = json!([{ "role": "user", "content": "one" }, reference, { "role": "user", "content": "two" }]);
+    let second = response(&server, &asking(input, json!({}))).await;
+    assert_eq!(agents.prompts(0), ["one", "two"], "the same session goes on");
+    assert_eq!(second["previous_response_id"], json!(null));
+}
+
+#[tokio::test]
 async fn input_items_are_listed_in_pages() {
     let agents = echo();
     let server = TestServer::new(&agents).await;

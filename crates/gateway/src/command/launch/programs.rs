@@ -1,5 +1,6 @@
 //! The programs that can be launched: what leads each of them to a gateway.
 
+use gembridge_drivers::profile::Version;
 use serde_json::json;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,6 +82,18 @@ impl Program {
             Self::Qwen => "npm i -g @qwen-code/qwen-code",
             Self::Copilot => "npm i -g @github/copilot",
             Self::Aider => "pipx install aider-chat",
+        }
+    }
+
+    /// The version that the tests launch or run, or that was tried by hand.
+    pub fn tested(self) -> Version {
+        match self {
+            Self::Claude => Version::new(2, 1, 325),
+            Self::Codex => Version::new(0, 166, 0),
+            Self::OpenCode => Version::new(1, 18, 33),
+            Self::Qwen => Version::new(0, 24, 4),
+            Self::Copilot => Version::new(1, 0, 102),
+            Self::Aider => Version::new(0, 86, 2),
         }
     }
 
