@@ -273,10 +273,10 @@ impl Fold {
     }
 
     fn keep(&mut self, message: Message) {
-        self.bytes += content::weight(&message.parts);
+        self.bytes += message.parts.iter().map(Part::weight).sum::<usize>();
         self.history.push(message);
         while self.history.len() > 1 && (self.history.len() > MOST_MESSAGES || self.bytes > MOST_BYTES) {
-            self.bytes -= content::weight(&self.history.remove(0).parts);
+            self.bytes -= self.history.remove(0).parts.iter().map(Part::weight).sum::<usize>();
             self.is_cut = true;
         }
     }

@@ -138,6 +138,26 @@ pub struct Task {
     pub reply: Answer,
 }
 
+impl Task {
+    /// About the bytes of what it says.
+    pub fn weight(&self) -> usize {
+        let said = self.history.iter().chain(&self.status.message).map(|message| &message.parts);
+        let made = self.artifacts.iter().map(|artifact| &artifact.parts);
+        said.chain(made).flatten().map(Part::weight).sum()
+    }
+}
+
+impl Part {
+    /// About the bytes of its text.
+    pub fn weight(&self) -> usize {
+        match self {
+            Self::Text(text) | Self::Raw { data: text, .. } => text.len(),
+            Self::Url { url, .. } => url.len(),
+            Self::Data(data) => data.to_string().len(),
+        }
+    }
+}
+
 /// What the agent makes of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {

@@ -159,9 +159,10 @@ pub(super) fn asked(headers: &HeaderMap, uri: &Uri) -> Option<String> {
 
 /// What a call says of itself beside its method.
 #[derive(Deserialize)]
-struct Head {
-    jsonrpc: Option<Value>,
-    id: Option<Value>,
+struct Head<'a> {
+    #[serde(borrow)]
+    jsonrpc: Option<&'a RawValue>,
+    id: Option<&'a RawValue>,
 }
 
 pub(super) fn read(text: &str) -> Result<Incoming<'_>, Fault> {
@@ -170,15 +171,16 @@ pub(super) fn read(text: &str) -> Result<Incoming<'_>, Fault> {
         Malformed::Invalid(why) => Fault::new(Reason::InvalidRequest, why),
     })?;
     match serde_json::from_str(text) {
-        Ok(Head { jsonrpc: Some(Value::String(version)), .. }) if version == "2.0" => Ok(incoming),
+        Ok(Head { jsonrpc: Some(version), .. }) if version.get() == "\"2.0\"" => Ok(incoming),
         _ => Err(Fault::new(Reason::InvalidRequest, "`jsonrpc` must be `\"2.0\"`")),
     }
 }
 
 /// The id of a call that is otherwise not in order.
 fn id_of(text: &str) -> Option<Box<RawValue>> {
-    let id = serde_json::from_str::<Head>(text).ok()?.id.filter(|id| id.is_string() || id.is_number())?;
-    serde_json::value::to_raw_value(&id).ok()
+    let is_id =
+        |id: &&RawValue| id.get().starts_with(|first: char| first == '"' || first == '-' || first.is_ascii_digit());
+    serde_json::from_str::<Head<'_>>(text).ok()?.id.filter(is_id).map(ToOwned::to_owned)
 }
 
 fn answer(id: &RawValue, result: Result<Value, Value>) -> Response<Body> {

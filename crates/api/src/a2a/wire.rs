@@ -202,11 +202,34 @@ pub(super) fn state_named(text: &str, name: fn(State) -> &'static str) -> Option
     STATES.into_iter().find(|state| name(*state) == text)
 }
 
+/// Metadata and data are read into trees, in which a value of two bytes takes hundreds.
+const MOST_VALUES: usize = 50_000;
+
+/// About how many values a JSON text has, or more.
+fn values(json: &str) -> usize {
+    let (mut values, mut in_string, mut escaped) = (0, false, false);
+    for byte in json.bytes() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_string => escaped = true,
+            b'"' => in_string = !in_string,
+            b',' | b'[' | b'{' if !in_string => values += 1,
+            _ => {}
+        }
+    }
+    values
+}
+
 /// The parameters of a method, read by name.
 pub(super) fn params<'a, T: serde::Deserialize<'a>>(params: Option<&'a RawValue>) -> Result<T, Fault> {
     let text = params.map_or("{}", |params| params.get());
     if !text.starts_with('{') {
         return Err(Fault::params("`params` must be an object: parameters have names here"));
+    }
+    if values(text) > MOST_VALUES {
+        return Err(Fault::params(format!(
+            "`params` has more than {MOST_VALUES} values; send large data as a text or a file"
+        )));
     }
     let mut reader = serde_json::Deserializer::from_str(text);
     serde_path_to_error::deserialize(&mut reader).map_err(|error| {
@@ -303,3 +326,20 @@ impl InjectParams {
 
 /// The most parts of one message.
 pub(super) const MOST_PARTS: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn s26_many_small_values_are_refused_and_long_texts_are_not() {
+        let read = |json: String| {
+            let raw = RawValue::from_string(json).expect("JSON");
+            params::<serde::de::IgnoredAny>(Some(&raw)).map(drop).map_err(|fault| fault.to_string())
+        };
+        let small = format!(r#"{{"metadata":[{}]}}"#, vec![r#"{"a":0}"#; MOST_VALUES / 2 + 1].join(","));
+        assert!(read(small).unwrap_err().contains("more than 50000 values"));
+        let long = format!(r#"{{"text":"{}"}}"#, r#"\"a\",[{"#.repeat(MOST_VALUES));
+        assert_eq!(read(long), Ok(()));
+    }
+}

@@ -12,15 +12,6 @@ pub fn parts(content: &[Content]) -> Vec<Part> {
     content.iter().map(part).collect()
 }
 
-pub fn weight(parts: &[Part]) -> usize {
-    let weight = |part: &Part| match part {
-        Part::Text(text) | Part::Raw { data: text, .. } => text.len(),
-        Part::Url { url, .. } => url.len(),
-        Part::Data(data) => data.to_string().len(),
-    };
-    parts.iter().map(weight).sum()
-}
-
 /// A thought with its subject apart, where the agent marks one as `**subject**`.
 pub fn thought(text: &Text) -> Part {
     let whole = text.to_str();

@@ -11,6 +11,8 @@ use crate::a2a::wire::{List, Page};
 
 const USUAL_PAGE: usize = 50;
 const LARGEST_PAGE: usize = 100;
+/// What the texts of a page may have together: a page is full before, where its tasks are long.
+const PAGE_BYTES: usize = 8 << 20;
 
 impl Caller {
     pub async fn list(&self, list: &List) -> Result<Page, Fault> {
@@ -23,16 +25,21 @@ impl Caller {
                 && list.changed_since.is_none_or(|since| entry.at.0 >= since)
         };
         let (entries, total) = self.app.index.list(&self.viewer, wanted, after.as_ref(), size + 1);
-        let next = match entries.get(size) {
-            Some(_) => entries.get(size - 1).map(token).unwrap_or_default(),
-            None => String::new(),
-        };
-        let mut tasks = Vec::with_capacity(entries.len().min(size));
-        for entry in entries.into_iter().take(size) {
+        let (mut tasks, mut bytes, mut next) = (Vec::new(), 0, String::new());
+        for (at, entry) in entries.iter().take(size).enumerate() {
             match self.get(&entry.name.id.to_string(), Some(list.history.unwrap_or(0))).await {
-                Ok(task) => tasks.push(shortened(task, list.history)),
+                Ok(task) => {
+                    let task = shortened(task, list.history);
+                    bytes += task.weight();
+                    tasks.push(task);
+                }
                 // Its session was deleted meanwhile.
                 Err(fault) => tracing::debug!(task = %entry.name.id, %fault, "a listed task cannot be read"),
+            }
+            let is_last = at + 1 == size || bytes >= PAGE_BYTES;
+            if is_last && entries.len() > at + 1 {
+                next = token(entry);
+                break;
             }
         }
         Ok(Page { size: tasks.len(), tasks, next, total })

@@ -318,6 +318,28 @@ async fn tasks_are_listed_newest_first_and_page_by_page() {
 }
 
 #[tokio::test]
+async fn s26_a_page_of_long_tasks_is_full_before_it_takes_the_memory() {
+    let gateway = Gateway::new(&ScriptedAgents::new(|_| vec![vec![text(&"x".repeat(3 << 20)), done()]]));
+    let server = TestServer::new(&gateway).await;
+    for message in ["a", "b", "c", "d"] {
+        server.send(Version::V10, Version::V10.text(message, "hi")).await;
+    }
+    let (mut token, mut pages) = (json!(""), Vec::new());
+    loop {
+        let list = json!({ "pageSize": 100, "historyLength": 10, "pageToken": token });
+        let list = if token == "" { json!({ "pageSize": 100, "historyLength": 10 }) } else { list };
+        let page = server.call(Version::V10, Version::V10.method("tasks/list"), list).await.unwrap();
+        pages.push(page["tasks"].as_array().unwrap().len());
+        token = page["nextPageToken"].clone();
+        if token == "" {
+            break;
+        }
+    }
+    assert_eq!(pages.iter().sum::<usize>(), 4);
+    assert!(pages.len() > 1, "{pages:?}");
+}
+
+#[tokio::test]
 async fn finished_tasks_are_read_after_a_restart() {
     for version in BOTH {
         let agents = echo();
