@@ -41,7 +41,9 @@ fn s6_a_key_is_good_everywhere_and_its_end_ends_its_streams_everywhere() {
     let mut stream = first.stream_as(&ann, "slow 1000 100 ms");
     assert_eq!(stream.status, 200);
     second.home.stdout_of(&["keys", "revoke", "ann"]);
-    assert_eq!(stream.rest().1, End::Cut, "the open stream ends");
+    // The connection is closed; the turn may end first, and say so.
+    let end = stream.rest().1;
+    assert!(end == End::Cut || end == End::Error("unavailable".to_owned()), "the open stream ends: {end:?}");
     assert_eq!(status(&first, &ann), 401);
     // Redis knows names and digests, and no key.
     let held = redis.ask("HVALS gembridge:list:keys");
