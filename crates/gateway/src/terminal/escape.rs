@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
+use std::io;
 
 /// For text of several lines: line breaks and tabs stay.
 pub fn text(text: &str) -> Cow<'_, str> {
@@ -11,6 +12,21 @@ pub fn text(text: &str) -> Cow<'_, str> {
 /// For one line: nothing but printable characters stays.
 pub fn line(text: &str) -> Cow<'_, str> {
     escaped(text, |_| false)
+}
+
+/// Escapes what is written to a terminal as [`text`] does. Each call must hold whole characters, as those of `write!` do: what is
+/// cut within one is shown as damaged.
+pub struct EscapingWriter<W>(pub W);
+
+impl<W: io::Write> io::Write for EscapingWriter<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write_all(text(&String::from_utf8_lossy(bytes)).as_bytes())?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
 }
 
 fn escaped(text: &str, is_kept: impl Fn(char) -> bool) -> Cow<'_, str> {
@@ -64,5 +80,14 @@ mod tests {
     fn line_breaks_and_tabs_stay_in_text_only() {
         assert_eq!(text("a\n\tb"), "a\n\tb");
         assert_eq!(line("a\n\tb"), "a\\n\\tb");
+    }
+
+    #[test]
+    fn s16_what_is_written_piece_by_piece_is_escaped_as_well() {
+        use std::io::Write as _;
+
+        let mut out = EscapingWriter(Vec::new());
+        write!(out, "# {}\n{}", "a\u{1b}[2Jb", "c\u{9b}31md é 中").unwrap();
+        assert_eq!(String::from_utf8(out.0).unwrap(), "# a\\u{1b}[2Jb\nc\\u{9b}31md é 中");
     }
 }

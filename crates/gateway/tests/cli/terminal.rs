@@ -105,6 +105,20 @@ fn f16_a_person_at_a_terminal_is_told_the_first_key_and_a_link_with_it() {
 }
 
 #[test]
+fn s16_an_exported_document_does_not_steer_the_terminal_and_a_file_has_it_as_it_is() {
+    let home = Home::new();
+    let line = serde_json::json!({"type": "user", "uuid": "u", "cwd": "/w", "message": {"role": "user",
+        "content": "a\u{1b}]52;c;x\u{7}b"}});
+    crate::sessions::write(&home, ".claude/projects/p/abc.jsonl", format!("{line}\n"));
+    let export = ["sessions", "export", "abc", "--format", "markdown"];
+    let mut screen = Screen::start(&home, &export);
+    screen.shows("a\\u{1b}]52;c;x\\u{7}b");
+    screen.ends_with(0);
+    let file = home.run(&export).succeeds().stdout;
+    assert!(file.contains("a\u{1b}]52;c;x\u{7}b"), "{file:?}");
+}
+
+#[test]
 fn ctrl_c_cancels_the_turn_and_the_chat_goes_on() {
     let home = Home::new();
     let mut screen = Screen::start(&home, &["chat", "--agent", "demo"]);

@@ -13,6 +13,7 @@ use super::{named, scan, warn};
 use crate::cli::args::sessions::ExportFormat;
 use crate::command::Context;
 use crate::exit::CommandError;
+use crate::terminal::escape::EscapingWriter;
 
 /// One format. Called with the session, then each message in its order, then the end.
 trait Export {
@@ -35,7 +36,7 @@ pub fn run(
         ExportFormat::Markdown => (Box::new(markdown::Markdown::new(first(session))), plain(options)),
         ExportFormat::Html => (Box::new(html::Html::new(first(session))), plain(options)),
     };
-    let mut out = BufWriter::with_capacity(256 << 10, io::stdout().lock());
+    let mut out = output(format, context.terminal.stdout.is_terminal);
     let mut damages = Vec::new();
     let mut written = export.begin(&mut out, session);
     let facts = read(session, options, &mut |piece| match piece {
@@ -51,6 +52,16 @@ pub fn run(
             Err(anyhow::anyhow!("cannot write to standard output: {error}").into())
         }
         _ => Ok(()),
+    }
+}
+
+/// A file gets the document as it is. On a terminal, control characters of a session must not steer it; JSON stays as it is
+/// there too, since it is for programs and has them escaped by its own rules.
+fn output(format: ExportFormat, is_terminal: bool) -> Box<dyn Write> {
+    let out = BufWriter::with_capacity(256 << 10, io::stdout().lock());
+    match format {
+        ExportFormat::Markdown | ExportFormat::Html if is_terminal => Box::new(EscapingWriter(out)),
+        _ => Box::new(out),
     }
 }
 
