@@ -87,7 +87,9 @@ mod tests {
         use std::io::Write as _;
 
         let mut out = EscapingWriter(Vec::new());
-        write!(out, "# {}\n{}", "a\u{1b}[2Jb", "c\u{9b}31md é 中").unwrap();
-        assert_eq!(String::from_utf8(out.0).unwrap(), "# a\\u{1b}[2Jb\nc\\u{9b}31md é 中");
+        for piece in ["a\u{1b}[2Jb", "c\u{9b}31md é 中"] {
+            writeln!(out, "# {piece}").unwrap();
+        }
+        assert_eq!(String::from_utf8(out.0).unwrap(), "# a\\u{1b}[2Jb\n# c\\u{9b}31md é 中\n");
     }
 }
