@@ -55,8 +55,8 @@ pub fn run(
     }
 }
 
-/// A file gets the document as it is. On a terminal, control characters of a session must not steer it; JSON stays as it is
-/// there too, since it is for programs and has them escaped by its own rules.
+/// A file gets the document as it is. On a terminal, control characters of a session must not steer it. JSON stays as it is
+/// there too, since another escape would break it; its own rules escape those below U+0020 only.
 fn output(format: ExportFormat, is_terminal: bool) -> Box<dyn Write> {
     let out = BufWriter::with_capacity(256 << 10, io::stdout().lock());
     match format {
